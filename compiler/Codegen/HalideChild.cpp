@@ -6,6 +6,7 @@
 #include "compiler/Codegen/HalideLowering.h"
 #include "compiler/Codegen/HalideTranslate.h"
 #include "compiler/Codegen/StreamStores.h"
+#include "dialects/Halide/Target.h"
 #include "support/Format.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -227,6 +228,8 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
+    if (target.has_feature(Halide::Target::CUDA))
+      limitRegisters(module, halide::getTarget(pipeline).threadRegisters);
     if (output == HalideOutput::Object && !options.cudaCode.archs.empty() &&
         target.has_feature(Halide::Target::CUDA) &&
         !addCubins(module, options.cudaCode, message))

@@ -114,8 +114,10 @@ struct NewCode : IRMutator {
 
 } // namespace
 
-bool heed::addCubins(Halide::Module &module, const CudaCode &code,
-                     std::string &error) {
+/// Makes the PTX of \p module anew by \p change, which fails or gets it with
+/// its end of zero.
+static bool changeCode(Halide::Module &module,
+                       llvm::function_ref<bool(std::string &code)> change) {
   Halide::Module with(module.name(), module.target(),
                       module.get_metadata_name_map());
   std::vector<LoweredFunc> functions = module.functions();
@@ -126,13 +128,8 @@ bool heed::addCubins(Halide::Module &module, const CudaCode &code,
     }
     std::string all(static_cast<const char *>(buffer.data()),
                     buffer.size_in_bytes());
-    std::string ptx = all.c_str();
-    for (int arch : code.archs) {
-      std::string cubin = assemble(ptx, code, arch, error);
-      if (cubin.empty())
-        return false;
-      append(all, cubin, arch);
-    }
+    if (!change(all))
+      return false;
     Halide::Buffer<uint8_t> larger(int(all.size()), buffer.name());
     std::memcpy(larger.data(), all.data(), all.size());
     NewCode mutator{larger};
@@ -145,4 +142,32 @@ bool heed::addCubins(Halide::Module &module, const CudaCode &code,
   with.set_any_strict_float(module.any_strict_float());
   module = with;
   return true;
+}
+
+bool heed::addCubins(Halide::Module &module, const CudaCode &code,
+                     std::string &error) {
+  return changeCode(module, [&](std::string &all) {
+    std::string ptx = all.c_str();
+    for (int arch : code.archs) {
+      std::string cubin = assemble(ptx, code, arch, error);
+      if (cubin.empty())
+        return false;
+      append(all, cubin, arch);
+    }
+    return true;
+  });
+}
+
+void heed::limitRegisters(Halide::Module &module, int64_t registers) {
+  changeCode(module, [&](std::string &ptx) {
+    std::string limit = format("\n.maxnreg {}", registers);
+    for (size_t at = 0; (at = ptx.find(".entry ", at)) != std::string::npos;) {
+      at = ptx.find("\n{", at);
+      if (at == std::string::npos)
+        break;
+      ptx.insert(at, limit);
+      at += limit.size();
+    }
+    return true;
+  });
 }

@@ -13,6 +13,10 @@ namespace heed {
 bool addCubins(Halide::Module &module, const CudaCode &code,
                std::string &error);
 
+/// Has ptxas, and a driver, give a thread of each kernel of \p module, for
+/// CUDA, \p registers at most. Comes before any machine code.
+void limitRegisters(Halide::Module &module, int64_t registers);
+
 } // namespace heed
 
 #endif // HEED_COMPILER_CODEGEN_HALIDECUBINS_H

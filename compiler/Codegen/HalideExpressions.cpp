@@ -8,6 +8,7 @@
 
 #include "compiler/Codegen/HalideMath.h"
 #include "compiler/Codegen/HalideTranslate.h"
+#include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -234,7 +235,13 @@ Expr HalideExpressions::translateArith(Operation *op) {
       })
       .Case([&](arith::MaximumFOp) { return extreme(true, true); })
       .Case([&](arith::MinimumFOp) { return extreme(false, true); })
-      .Case([&](arith::MaxNumFOp) { return extreme(true, false); })
+      .Case([&](arith::MaxNumFOp max) {
+        // One instruction of CUDA's, which LLVM knows by the intrinsic's name.
+        if (max.getType().isF32() && halide::getTarget(op).gpu == "cuda")
+          return Call::make(Halide::Float(32), "llvm.maxnum.f32",
+                            {operand(0), operand(1)}, Call::PureExtern);
+        return extreme(true, false);
+      })
       .Case([&](arith::MinNumFOp) { return extreme(false, false); })
       .Case([&](arith::CmpFOp cmp) {
         return compareFloats(cmp.getPredicate(), operand(0), operand(1), op);
@@ -348,6 +355,13 @@ bool HalideExpressions::translateExpression(Operation *op) {
     value = Halide::likely(get(likely.getValue()));
   } else if (auto unbounded = dyn_cast<halide::UnboundedOp>(op)) {
     value = heed::unbounded(get(unbounded.getValue()));
+  } else if (auto exp2 = dyn_cast<halide::DeviceExp2Op>(op)) {
+    if (halide::getTarget(op).gpu != "cuda")
+      throw TranslationError{op, "stands in a pipeline for another target, "
+                                 "expected CUDA's"};
+    // LLVM knows its intrinsic by the name.
+    value = Call::make(Halide::Float(32), "llvm.nvvm.ex2.approx.ftz.f",
+                       {get(exp2.getX())}, Call::PureExtern);
   } else if (auto undef = dyn_cast<halide::UndefOp>(op)) {
     value = Halide::undef(typeOf(undef.getResult().getType()));
   } else if (auto giveUp = dyn_cast<halide::GiveUpOp>(op)) {

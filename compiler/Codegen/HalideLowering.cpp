@@ -115,6 +115,64 @@ struct Literals : IRMutator {
   }
 };
 
+/// Says of vectors of four that they lie at a multiple of four numbers where
+/// that is so, for CUDA's code generator, which else takes them one by one.
+/// Places are i64, and libHalide does not see through what made them so.
+struct GroupsOfFour : IRMutator {
+  using IRMutator::visit;
+  std::map<std::string, bool> whole; ///< of names: whether of multiples of four
+
+  bool isMultiple(const Expr &e) const {
+    if (auto number = as_const_int(e))
+      return *number % 4 == 0;
+    if (const auto *cast = e.as<Cast>())
+      return cast->type.is_int() && cast->value.type().is_int() &&
+             cast->type.bits() >= cast->value.type().bits() &&
+             isMultiple(cast->value);
+    if (const auto *sum = e.as<Add>())
+      return isMultiple(sum->a) && isMultiple(sum->b);
+    if (const auto *difference = e.as<Sub>())
+      return isMultiple(difference->a) && isMultiple(difference->b);
+    if (const auto *product = e.as<Mul>())
+      return isMultiple(product->a) || isMultiple(product->b);
+    if (const auto *least = e.as<Min>())
+      return isMultiple(least->a) && isMultiple(least->b);
+    if (const auto *most = e.as<Max>())
+      return isMultiple(most->a) && isMultiple(most->b);
+    if (const auto *name = e.as<Variable>()) {
+      auto known = whole.find(name->name);
+      return known != whole.end() && known->second;
+    }
+    return false;
+  }
+
+  /// What is asserted of an array's strides.
+  Stmt visit(const AssertStmt *check) override {
+    const auto *equal = check->condition.as<EQ>();
+    const auto *rest = equal ? equal->a.as<Mod>() : nullptr;
+    const auto *name = rest ? rest->a.as<Variable>() : nullptr;
+    if (name && is_const_zero(equal->b) && isMultiple(rest->b))
+      whole[name->name] = true;
+    return IRMutator::visit(check);
+  }
+  Stmt visit(const LetStmt *let) override {
+    whole[let->name] = isMultiple(let->value);
+    return IRMutator::visit(let);
+  }
+  Expr visit(const Let *let) override {
+    whole[let->name] = isMultiple(let->value);
+    return IRMutator::visit(let);
+  }
+  Expr visit(const Load *load) override {
+    const Ramp *ramp = load->index.as<Ramp>();
+    if (load->type.lanes() != 4 || !ramp || !is_const_one(ramp->stride) ||
+        !isMultiple(ramp->base))
+      return IRMutator::visit(load);
+    return Load::make(load->type, load->name, load->index, load->image,
+                      load->param, load->predicate, ModulusRemainder(4, 0));
+  }
+};
+
 /// Four numbers of 16 bits that lie at a multiple of 8 bytes come to a thread
 /// of CUDA at once; libHalide does so with 32 bits alone.
 struct FourHalves : IRMutator {
@@ -224,7 +282,9 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
     pipeline.add_custom_lowering_pass(new Contract);
   }
   if (target.has_feature(Target::CUDA))
-    pipeline.add_custom_lowering_pass(new FourHalves);
+    for (IRMutator *change :
+         std::initializer_list<IRMutator *>{new GroupsOfFour, new FourHalves})
+      pipeline.add_custom_lowering_pass(change);
   if (target.has_gpu_feature())
     pipeline.add_custom_lowering_pass(makeRegisterPass());
   if (target.has_gpu_feature())

@@ -1,6 +1,8 @@
 // Definitions: buffers, params, funcs and updates of one pipeline.
 
 #include "compiler/Codegen/HalideTranslate.h"
+#include "dialects/Halide/Target.h"
+#include "mlir/IR/Matchers.h"
 #include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -248,6 +250,15 @@ void HalideTranslator::constrain(Operation *op) {
       array.set_host_alignment(align.getBytes());
     } else if (auto stride = dyn_cast<halide::SetStrideOp>(op)) {
       array.dim(stride.getDim()).set_stride(get(stride.getStride()));
+      // Arrays are dense: strides of the dims outside are multiples of this
+      // one, and a device reads vectors where it is known to.
+      if (APInt known;
+          halide::isForGPU(pipeline) &&
+          matchPattern(stride.getStride(), m_ConstantInt(&known)) &&
+          known.getSExtValue() % 4 == 0)
+        for (int dim = int(stride.getDim()) + 1; dim < array.dimensions();
+             ++dim)
+          array.dim(dim).set_stride(array.dim(dim).stride() / 4 * 4);
     } else {
       auto bounds = cast<halide::SetBoundsOp>(op);
       if (bounds.getMin())

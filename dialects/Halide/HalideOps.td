@@ -254,6 +254,19 @@ def Halide_UnboundedOp : Halide_Op<"unbounded", [Pure, SameOperandsAndResultType
   let assemblyFormat = "$value `:` type($result) attr-dict";
 }
 
+def Halide_DeviceExp2Op : Halide_Op<"device_exp2", [Pure]> {
+  let summary = "2^x by the one instruction that CUDA's devices have for it";
+  let description = [{
+    ```text
+    %y = halide.device_exp2 %x     2^x to 2 units in the last place; 0 where that is no normal number
+    ```
+    NaN stays NaN. Only pipelines for CUDA have it; elsewhere it is an error.
+  }];
+  let arguments = (ins F32:$x);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$x attr-dict";
+}
+
 def Halide_UndefOp : Halide_Op<"undef", [Pure]> {
   let summary = "No value: a pure definition that only updates fill";
   let results = (outs Halide_Scalar:$result);

@@ -48,7 +48,15 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   plan.block = pipeline.getBlock();
   plan.piece = pipeline.getPiece();
   plan.group = plan.byRow ? 1 : registerGroup(target);
-  plan.ownQueries = queriesOfThread(target);
+  plan.keyGroup = plan.group;
+  if (target.isGPU()) {
+    plan.plainScores = hasPlainScores(op);
+    plan.ownQueries = queriesOfThread(target, plan.plainScores);
+    int64_t values =
+        *getConstantIntValue(op.getSizes()[op.firstDim(DimKind::Value)]);
+    plan.keyGroup =
+        keysOfThread(target, plan.ownQueries, plan.tile, plan.block, values);
+  }
   plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
   // On a GPU all blocks are like those of a mask: one loop.
   plan.masked = plan.careful || !op.getWhere().empty() || plan.target.isGPU();

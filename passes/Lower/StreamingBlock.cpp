@@ -5,7 +5,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace heed;
@@ -19,8 +18,12 @@ Value Streaming::key(Ops &o, const StreamingStage &stage, const TilePlace &at) {
         o.addi(o.muli(o.mod(jj, stage.places), o.i(stage.block / stage.places)),
                o.floorDiv(jj, stage.places));
   Value row = o.addi(firstRow(o, stage, at.block), jj);
-  return keyOf(o, stage,
-               stage.partial ? o.mini(row, o.last(stage.count)) : row);
+  if (!stage.partial)
+    return keyOf(o, stage, row);
+  // libHalide makes min(x + 8, n - 1) a min(x + 9, n) - 1, and LLVM then
+  // computes each place of a GPU's array in five instructions instead of one.
+  Value last = onGPU() ? o.opaqueLast(stage.count) : o.last(stage.count);
+  return keyOf(o, stage, o.mini(row, last));
 }
 
 Value Streaming::live(Ops &o, const StreamingStage &stage,
@@ -84,7 +87,8 @@ namespace {
 
 /// Weights in the ops of a kernel. The exponential takes scores in the domain.
 struct KernelArithmetic : attn::WeightArithmetic {
-  KernelArithmetic(Ops &o, bool shifted) : o(o), shifted(shifted) {}
+  KernelArithmetic(Ops &o, bool shifted, const halide::Target &target)
+      : o(o), shifted(shifted), target(target) {}
   Value real(double value) override { return o.f(value); }
   Value negate(Value x) override { return o.sub(o.f(0), x); }
   Value add(Value x, Value y) override { return o.add(x, y); }
@@ -93,13 +97,16 @@ struct KernelArithmetic : attn::WeightArithmetic {
   Value larger(Value x, Value y) override {
     return arith::MaximumFOp::create(o.b, o.loc, x, y);
   }
-  Value exp(Value x) override { return shifted ? o.exp4(x) : o.anyExp2(x); }
+  Value exp(Value x) override {
+    return shifted ? o.exp4(x, target) : o.anyExp2(x);
+  }
   Value unlessBelow0(Value x, Value y) override {
     return o.select(o.greater(o.f(0), x), o.f(0), y);
   }
 
   Ops &o;
   bool shifted;
+  const halide::Target &target;
 };
 
 } // namespace
@@ -113,59 +120,16 @@ Value Streaming::boundedWeight(Ops &o, Value score) {
 Value Streaming::weightOf(Ops &o, Value s, Value top) {
   if (bounded)
     return boundedWeight(o, s);
-  KernelArithmetic arithmetic(o, shifted);
+  KernelArithmetic arithmetic(o, shifted, plan.target);
   Value weight = normaliser.weight(arithmetic, shifted ? o.sub(s, top) : s);
   // A score of -0 may be a weight of -0, which is 0 then.
   bool maybeMinusZero = plan.masked && !anySign && !normaliser.takesExponential;
   return maybeMinusZero ? o.add(weight, o.f(0)) : weight;
 }
 
-Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
-  SmallVector<Value> terms;
-  for (auto [number, term] : llvm::enumerate(stage.terms))
-    terms.push_back(term.offsets ? tableTerm(o, stage, number, at)
-                                 : o.read1(term.func.getResult(), at.pair()));
-  Value s = terms.front();
-  if (!factor) {
-    // In full blocks, too, a key is below the number of keys: said, arithmetic
-    // with it is i32.
-    s = region(o, op.getScore(), at.batch, query(o, at),
-               o.mini(key(o, stage, at), o.last(keys)), terms);
-    if (domain() != 1)
-      s = o.mul(s, o.f(domain()));
-  }
-  if (!shifted)
-    return s;
-  Value seen = live(o, stage, at);
-  if (!seen || !marked)
-    return o.select(seen, s, o.f(lowest));
-  // A select of floats is one of finite ones to LLVM.
-  constexpr int64_t minusInfinity = 0xFF800000 - (int64_t(1) << 32);
-  return o.real(o.select(seen, o.bits(s), o.i(minusInfinity)));
-}
-
-/// Whether the score chooses by its numbers or by i and j.
-bool Streaming::scoreChooses() {
-  return op.getScore()
-      .walk([](Operation *inner) {
-        return isa<arith::CmpIOp, arith::SelectOp, scf::IfOp>(inner)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// The score of a key in a group.
-Value Streaming::scoreInGroup(Ops &o, StreamingStage &stage,
-                              const TilePlace &at) {
-  return scoreAt(
-      o, stage,
-      at.atKey(o.addi(o.muli(at.group, o.i(plan.group)), at.inGroup)));
-}
-
 /// S: groups of scores, their maximum, and that of the block, rounded.
 void Streaming::stageScores(StreamingStage &stage) {
-  const int64_t group = plan.group;
+  const int64_t group = plan.keyGroup;
   // What is more than a product stands apart, lest the maximum be one of as
   // many copies of it.
   // A score that chooses by i and j is not: of one read under a condition
@@ -177,25 +141,27 @@ void Streaming::stageScores(StreamingStage &stage) {
                return {scoreInGroup(o, stage, TilePlace::ofElement(at))};
              });
   // S: a group of scores and their maximum, in their domain.
-  stage.scores = func(
-      stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
-      [&](Ops &o, ArrayRef<Value> args) {
-        TilePlace at = TilePlace::ofGroup(args);
-        SmallVector<Value> values;
-        for (int64_t y = 0; y < group; ++y) {
-          at.inGroup = o.i(y);
-          values.push_back(stage.pairs
-                               ? o.read1(stage.pairs.getResult(), at.element())
+  stage.scores =
+      func(stage.name("s"), {"ii", "jt", "kb"}, group + shifted,
+           [&](Ops &o, ArrayRef<Value> args) {
+             TilePlace at = TilePlace::ofGroup(args);
+             SmallVector<Value> values;
+             for (int64_t y = 0; y < group; ++y) {
+               at.inGroup = o.i(y);
+               values.push_back(
+                   stage.pairs ? o.read1(stage.pairs.getResult(), at.element())
                                : scoreInGroup(o, stage, at));
-        }
-        if (shifted)
-          values.push_back(
-              o.tree(values, [&](Value x, Value y) { return o.larger(x, y); }));
-        return values;
-      });
+             }
+             if (shifted)
+               values.push_back(o.tree(values, [&](Value x, Value y) {
+                 return o.larger(x, y, plan.target);
+               }));
+             return values;
+           });
   if (!shifted)
     return;
-  Value scores = stage.scores.getResult();
+  if (onGPU())
+    stage.groupTops = lastOfGroup(stage, "tops", stage.scores);
   stage.top = func(stage.name("top"), {"ii", "kb"}, 1,
                    [&](Ops &o, ArrayRef<Value>) -> SmallVector<Value> {
                      return {o.f(lowest)};
@@ -205,8 +171,10 @@ void Streaming::stageScores(StreamingStage &stage) {
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofRow(args);
            at.group = loops[0];
+           Value tops =
+               onGPU() ? stage.groupTops.getResult() : stage.scores.getResult();
            return {o.larger(o.read1(stage.top.getResult(), args),
-                            o.read(scores, at.inGroups())[group])};
+                            o.read(tops, at.inGroups()).back(), plan.target)};
          });
   stage.rounded = func(stage.name("m"), {"ii", "kb"}, 1,
                        [&](Ops &o, ArrayRef<Value> at) -> SmallVector<Value> {
@@ -220,7 +188,7 @@ Value Streaming::storedScore(Ops &o, StreamingStage &stage,
                              const TilePlace &at) {
   if (!stage.scores)
     return scoreAt(o, stage, at);
-  const int64_t group = plan.group;
+  const int64_t group = plan.keyGroup;
   SmallVector<Value> values =
       o.read(stage.scores.getResult(),
              at.with({at.lane, o.floorDiv(at.key, group), at.block}));
@@ -229,32 +197,42 @@ Value Streaming::storedScore(Ops &o, StreamingStage &stage,
                                o.mod(at.key, group), values);
 }
 
+Streaming::Weight Streaming::weightAt(Ops &o, StreamingStage &stage,
+                                      Value score, const TilePlace &at) {
+  Value p = weightOf(o, score,
+                     shifted ? o.read1(stage.rounded.getResult(), at.row())
+                             : Value());
+  Value w = p;
+  if (!op.getWeight().empty())
+    w = region(o, op.getWeight(), at.batch, query(o, at), key(o, stage, at),
+               {p});
+  if (anySign && (stage.partial || hasTableValue()))
+    w = o.select(
+        arith::CmpFOp::create(o.b, o.loc, arith::CmpFPredicate::UNO, w, w),
+        o.f(std::numeric_limits<double>::quiet_NaN()), w);
+  Value seen = present(o, stage, score, at);
+  return {o.select(seen, w, absentWeight(o)), p, seen};
+}
+
 /// P: weights, and their sum over the block.
 void Streaming::stageWeights(StreamingStage &stage) {
-  const int64_t group = plan.group;
-  // With a factor after the normaliser the sum still wants the weight itself.
-  bool both = summed && !op.getWeight().empty();
-  stage.weights = func(
-      stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
-      [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
-        TilePlace at = TilePlace::ofPair(args);
-        Value s = storedScore(o, stage, at);
-        Value p = weightOf(
-            o, s,
-            shifted ? o.read1(stage.rounded.getResult(), at.row()) : Value());
-        Value w = p;
-        if (!op.getWeight().empty())
-          w = region(o, op.getWeight(), at.batch, query(o, at),
-                     key(o, stage, at), {p});
-        if (anySign && (stage.partial || hasTableValue()))
-          w = o.select(arith::CmpFOp::create(o.b, o.loc,
-                                             arith::CmpFPredicate::UNO, w, w),
-                       o.f(std::numeric_limits<double>::quiet_NaN()), w);
-        w = o.select(present(o, stage, s, at), w, absentWeight(o));
-        if (both)
-          return {w, p};
-        return {w};
-      });
+  const int64_t group = plan.keyGroup;
+  if (onGPU()) {
+    stageOwnWeights(stage);
+  } else {
+    // With a factor after the normaliser the sum still wants the weight itself.
+    bool both = summed && !op.getWeight().empty();
+    stage.weights =
+        func(stage.name("p"), {"ii", "jj", "kb"}, 1 + both,
+             [&](Ops &o, ArrayRef<Value> args) -> SmallVector<Value> {
+               TilePlace at = TilePlace::ofPair(args);
+               Weight weight =
+                   weightAt(o, stage, storedScore(o, stage, at), at);
+               if (both)
+                 return {weight.ofProduct, weight.ofSum};
+               return {weight.ofProduct};
+             });
+  }
   if (!summed)
     return;
   Value weights = stage.weights.getResult();
@@ -266,6 +244,11 @@ void Streaming::stageWeights(StreamingStage &stage) {
          [&](Ops &o, ArrayRef<Value> args,
              ArrayRef<Value> loops) -> SmallVector<Value> {
            TilePlace at = TilePlace::ofRow(args);
+           Value state = o.read1(stage.sum.getResult(), args);
+           at.group = loops[0];
+           if (onGPU())
+             return {o.sum(
+                 state, o.read1(stage.groupSums.getResult(), at.inGroups()))};
            SmallVector<Value> values;
            for (int64_t y = 0; y < group; ++y) {
              at.key = o.addi(o.muli(loops[0], o.i(group)), o.i(y));
@@ -274,9 +257,9 @@ void Streaming::stageWeights(StreamingStage &stage) {
                                                        p.back(), o.zero())
                                             : p.back());
            }
-           return {o.sum(
-               o.read1(stage.sum.getResult(), args),
-               o.tree(values, [&](Value x, Value y) { return o.sum(x, y); }))};
+           return {o.sum(state, o.tree(values, [&](Value x, Value y) {
+             return o.sum(x, y);
+           }))};
          });
 }
 
@@ -306,8 +289,6 @@ void Streaming::stageProducts(StreamingStage &stage) {
       plainMaps.push_back(op.valueMap(value));
   stage.plainValues = !plainMaps.empty();
   stage.pairedValues = readsPairs(plainMaps);
-  if (stage.plainValues && onGPU() && !stage.pairedValues)
-    shareValues(stage);
   if (stage.plainValues)
     addValues(stage);
   addTableValues(stage);
@@ -355,9 +336,9 @@ SmallVector<Value> Streaming::merged(Ops &o, ArrayRef<Value> old,
   Value top, c0, c1;
   if (shifted) {
     Value before = old[topElement()];
-    top = o.larger(before, here);
-    c0 = o.power4(o.sub(before, top));
-    c1 = o.power4(o.sub(here, top));
+    top = o.larger(before, here, plan.target);
+    c0 = o.power4(o.sub(before, top), plan.target);
+    c1 = o.power4(o.sub(here, top), plan.target);
   }
   auto merge = [&](Value x, Value y) -> Value {
     if (shifted && mutated("streaming.forget-rescale"))
@@ -438,10 +419,12 @@ void Streaming::stageWhere(StreamingStage &stage) {
     Value block = loops[0];
     SmallVector<Value> batch(llvm::reverse(at.batch));
     MaskedKeys masked{stage.segment, stage.begin, stage.whole};
-    return !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
-           : stage.besideFull
-               ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
-               : mask->visits(o.b, block, at.tile, batch, masked);
+    Value visited =
+        !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
+        : stage.besideFull
+            ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
+            : mask->visits(o.b, block, at.tile, batch, masked);
+    return onGPU() ? o.hidden(visited) : visited;
   });
 }
 
@@ -452,6 +435,8 @@ LogicalResult Streaming::stage(const KeySegment &segment, bool partial) {
   cutBlocks(stage);
   for (unsigned term = 0; term < op.numTerms(); ++term)
     stageTerm(stage, term);
+  if (onGPU())
+    shareValues(stage);
   if (!bounded)
     stageScores(stage);
   stageWeights(stage);

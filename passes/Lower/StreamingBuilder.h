@@ -104,8 +104,12 @@ private:
   bool onGPU() const { return plan.target.isGPU(); }
   /// Number \p operand of \p term among the operands of all terms.
   unsigned positionOf(unsigned term, unsigned operand);
+  bool comesByFour(Value tensor, AffineMap map, unsigned dim);
   void shareKeys(StreamingStage &stage, unsigned term);
   void shareValues(StreamingStage &stage);
+  void stageOwnWeights(StreamingStage &stage);
+  halide::FuncOp lastOfGroup(StreamingStage &stage, StringRef name,
+                             halide::FuncOp groups);
   /// An operand of a score term for a pair, all of them, and what the term
   /// makes of them.
   Value termOperand(Ops &o, const StreamingStage &stage, unsigned term,
@@ -151,6 +155,13 @@ private:
   void stageScores(StreamingStage &stage);
   void stageWeights(StreamingStage &stage);
   Value storedScore(Ops &o, StreamingStage &stage, const TilePlace &at);
+  /// What products take of a score, and the weight of sums; the first is marked
+  /// where `seen` does not hold, if it is not null.
+  struct Weight {
+    Value ofProduct, ofSum, seen;
+  };
+  Weight weightAt(Ops &o, StreamingStage &stage, Value score,
+                  const TilePlace &at);
   Value boundedWeight(Ops &o, Value score);
   void stageProducts(StreamingStage &stage);
   void addValues(StreamingStage &stage);

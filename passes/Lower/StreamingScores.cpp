@@ -1,10 +1,12 @@
-//===- StreamingScores.cpp - score terms of streaming attention -----------===//
+//===- StreamingScores.cpp - scores of streaming attention
+//-----------------===//
 #include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
 #include "support/Format.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -310,4 +312,47 @@ void Streaming::stageTerm(StreamingStage &stage, unsigned term) {
                o, term, o.read1(f.getResult(), at),
                termOperands(o, stage, term, TilePlace::ofPair(at), loops))};
          });
+}
+
+Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
+  SmallVector<Value> terms;
+  for (auto [number, term] : llvm::enumerate(stage.terms))
+    terms.push_back(term.offsets ? tableTerm(o, stage, number, at)
+                                 : o.read1(term.func.getResult(), at.pair()));
+  Value s = terms.front();
+  if (!factor) {
+    // In full blocks, too, a key is below the number of keys: said, arithmetic
+    // with it is i32.
+    s = region(o, op.getScore(), at.batch, query(o, at),
+               o.mini(key(o, stage, at), o.last(keys)), terms);
+    if (domain() != 1)
+      s = o.mul(s, o.f(domain()));
+  }
+  if (!shifted)
+    return s;
+  Value seen = live(o, stage, at);
+  if (!seen || !marked)
+    return o.select(seen, s, o.f(lowest));
+  // A select of floats is one of finite ones to LLVM.
+  constexpr int64_t minusInfinity = 0xFF800000 - (int64_t(1) << 32);
+  return o.real(o.select(seen, o.bits(s), o.i(minusInfinity)));
+}
+
+/// Whether the score chooses by its numbers or by i and j.
+bool Streaming::scoreChooses() {
+  return op.getScore()
+      .walk([](Operation *inner) {
+        return isa<arith::CmpIOp, arith::SelectOp, scf::IfOp>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The score of a key in a group.
+Value Streaming::scoreInGroup(Ops &o, StreamingStage &stage,
+                              const TilePlace &at) {
+  return scoreAt(
+      o, stage,
+      at.atKey(o.addi(o.muli(at.group, o.i(plan.keyGroup)), at.inGroup)));
 }

@@ -188,7 +188,7 @@ Value Streaming::keyOf(Ops &o, const StreamingStage &stage, Value row) {
 /// numbers of V one by one before it needs them, and spills them.
 void Streaming::cutBlocks(StreamingStage &stage) {
   Ops o{b, loc};
-  const int64_t group = plan.group, most = stage.block / group;
+  const int64_t group = plan.keyGroup, most = stage.block / group;
   Value count = segment->count.value;
   stage.blocks = o.floorDiv(count, stage.block);
   stage.groups = o.i(most);

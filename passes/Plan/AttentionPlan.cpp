@@ -212,11 +212,36 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
-// A query has scores and sums of a group, its maximum and its sum. ptxas took
-// 98 registers for two queries and 161 for four.
-int64_t heed::queriesOfThread(const halide::Target &target) {
-  int64_t ofQuery = 2 * registerGroup(target) + 2, others = 88;
-  return 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
+bool heed::hasPlainScores(attn::AttentionLike op) {
+  return op.getWhere().empty() && op.numTerms() == 1 && op.pair(0).empty() &&
+         std::distance(op.getScore().front().begin(),
+                       op.getScore().front().end()) <= 3;
+}
+
+// A query has the sums of a group and those of a block, its maximum and its
+// sum. Beside a mask's places, or what makes a score of its terms, ptxas
+// spilled half of the sums of four queries.
+int64_t heed::queriesOfThread(const halide::Target &target,
+                              bool hasPlainScores) {
+  int64_t ofQuery = 2 * registerGroup(target) + 2, others = 48;
+  return hasPlainScores && 4 * ofQuery + others <= target.threadRegisters ? 4
+                                                                          : 2;
+}
+
+// As few as the threads that have sums of values leave, so that all threads
+// have scores, too, but eight scores at least: of fewer, half of the
+// instructions would be loads.
+int64_t heed::keysOfThread(const halide::Target &target, int64_t ownQueries,
+                           int64_t queries, int64_t keys, int64_t values) {
+  int64_t group = registerGroup(target);
+  int64_t alongQueries = queries / ownQueries;
+  int64_t most =
+      std::max<int64_t>(128, alongQueries * llvm::divideCeil(values, group));
+  for (int64_t own : {2, 3, 4, 6})
+    if (own * ownQueries >= 8 && keys % own == 0 &&
+        alongQueries * (keys / own) <= most)
+      return own;
+  return group;
 }
 
 /// Queries and keys of a block of a GPU whose queries, keys or values, scores
@@ -226,7 +251,8 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   auto extent = [&](unsigned dim) {
     return getConstantIntValue(op.getSizes()[dim]).value_or(0);
   };
-  const int64_t group = registerGroup(target);
+  const int64_t group = registerGroup(target),
+                ownQueries = queriesOfThread(target, hasPlainScores(op));
   int64_t ofQuery = 0, ofKey = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
     int64_t length = 1;
@@ -241,15 +267,24 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   // The state is in registers, unless the last group is no whole one.
   if (extent(op.firstDim(DimKind::Value)) % group)
     ofQuery += values + values / group * 2;
-  for (auto [queries, keys] :
-       {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {32, 16}, {16, 16}}) {
-    // Keys are dead where values come.
-    int64_t numbers = queries * (ofQuery + 1) +
-                      std::max(ofKey, values) * (keys + 4) +
-                      queries * keys * (2 * group + 1) / group + 2 * queries;
+  for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
+
+                               {64, 32},
+                               {32, 48},
+                               {32, 32},
+                               {16, 32},
+                               {32, 16},
+                               {16, 16}}) {
+    int64_t groups =
+        keys / keysOfThread(target, ownQueries, queries, keys, values);
+    // Values come where keys were. Of each query and group there is a sum of
+    // weights, of each query a maximum and a sum.
+    int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
+                      queries * (keys + groups + 2);
     // Every device has blocks of so many threads.
     int64_t threads =
-        queries / queriesOfThread(target) * std::max(values, keys) / group;
+        queries / ownQueries *
+        std::max<int64_t>(llvm::divideCeil(values, group), groups);
     if (numbers * 4 <= target.sharedBytes && threads <= 256)
       return std::pair(queries, keys);
   }

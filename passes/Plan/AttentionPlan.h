@@ -15,11 +15,19 @@ llvm::StringRef whyNotStreaming(attn::AttentionOp op);
 /// The same on \p target, a GPU.
 llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
                                      const halide::Target &target);
-/// How many queries a thread of a GPU has.
-int64_t queriesOfThread(const halide::Target &target);
 /// The same, however many dims of each kind it has: attn-join-dims may make one
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
+
+/// Whether scores are one term of products, times a number at most, without a
+/// mask: they take few registers beside their sums.
+bool hasPlainScores(attn::AttentionLike op);
+/// How many queries a thread of a GPU has, with plain scores or with others.
+int64_t queriesOfThread(const halide::Target &target, bool hasPlainScores);
+/// How many keys it has of a block of \p keys, where a block of threads has
+/// \p queries, a thread \p ownQueries, and there are \p values value dims.
+int64_t keysOfThread(const halide::Target &target, int64_t ownQueries,
+                     int64_t queries, int64_t keys, int64_t values);
 
 /// Keys, or value dims, of a register tile.
 int64_t registerGroup(const halide::Target &target);

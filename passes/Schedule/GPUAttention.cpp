@@ -24,7 +24,7 @@ struct OnGPU {
   int64_t threadsY() const {
     int64_t most = llvm::divideCeil(*plan.values->fixed, plan.group);
     for (const StreamingStage &stage : plan.stages)
-      most = std::max(most, stage.block / plan.group);
+      most = std::max(most, stage.block / plan.keyGroup);
     return most;
   }
   void threads(halide::FuncOp f, int64_t stage, StringRef x, StringRef y) {
@@ -49,8 +49,11 @@ struct OnGPU {
       w.unroll(f, stage, var);
   }
   /// All threads bring \p f, whose vars are fused in the order \p from, the
-  /// innermost first.
-  void bring(halide::FuncOp f, SmallVector<std::string> from) {
+  /// innermost first, \p byFour as many at a time.
+  void bring(halide::FuncOp f, SmallVector<std::string> from,
+             bool byFour = false) {
+    if (byFour)
+      w.split(f, 0, from.front(), from.front(), "four", 4);
     std::string all = from.front();
     for (const std::string &var : ArrayRef(from).drop_front()) {
       std::string next = heed::format("{}_{}", all, var);
@@ -59,7 +62,14 @@ struct OnGPU {
     }
     w.split(f, 0, all, "turn", "ty", threadsX() * threadsY());
     w.split(f, 0, "ty", "ty", "tx", threadsX());
-    w.reorder(f, 0, {"turn", "tx", "ty"});
+    SmallVector<StringRef> order{"turn", "tx", "ty"};
+    if (byFour)
+      order.insert(order.begin(), "four");
+    w.reorder(f, 0, order);
+    if (byFour) {
+      w.vectorize(f, 0, "four");
+      w.unroll(f, 0, "turn");
+    }
     threads(f, 0, "tx", "ty");
     share(f);
   }
@@ -69,6 +79,8 @@ struct OnGPU {
   void state();
   void shared(const StreamingStage &stage, StreamingShared array,
               StringRef loop);
+  void ofGroups(const StreamingStage &stage, halide::FuncOp f,
+                halide::MemoryType memory, StringRef loop);
   void scores(const StreamingStage &stage, StringRef loop);
   void weights(const StreamingStage &stage, StringRef loop);
   void products(const StreamingStage &stage);
@@ -156,31 +168,54 @@ void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
     w.bound(array.func, var, w.i(extent));
     from.push_back(var);
   }
-  // Keys lie with their contracted dims inside.
+  // Keys lie with their contracted dims inside. Where these come as vectors a
+  // thread reads them so, too; its neighbours read the same.
   if (from.front() == "jj") {
     std::rotate(from.begin(), from.begin() + 1, from.end());
-    halide::AlignStorageOp::create(w.b, w.loc, array.func.getResult(), "jj",
-                                   stage.block + 4);
+    if (array.asVectors) {
+      SmallVector<StringRef> order(from.begin(), from.end());
+      order.push_back("kb");
+      order.push_back("ib");
+      SmallVector<std::string> batch;
+      for (unsigned k = plan.batchDims; k-- > 0;)
+        batch.push_back(heed::format("b{}", k));
+      order.append(batch.begin(), batch.end());
+      halide::ReorderStorageOp::create(w.b, w.loc, array.func.getResult(),
+                                       order);
+    } else {
+      halide::AlignStorageOp::create(w.b, w.loc, array.func.getResult(), "jj",
+                                     stage.block + 4);
+    }
   }
-  bring(array.func, from);
+  int64_t count = 1;
+  for (const auto &[var, extent] : array.vars)
+    count *= extent;
+  bring(array.func, from,
+        array.asVectors && count % (4 * threadsX() * threadsY()) == 0);
+}
+
+/// A func over queries and groups of keys: of a thread, its own of both.
+void OnGPU::ofGroups(const StreamingStage &stage, halide::FuncOp f,
+                     halide::MemoryType memory, StringRef loop) {
+  w.computeAt(f, plan.state, loop);
+  w.oneTile(f);
+  w.boundExtent(f, "kb", w.i(1));
+  w.bound(f, "ii", w.i(plan.tile));
+  w.bound(f, "jt", stage.groups);
+  halide::StoreInOp::create(w.b, w.loc, f.getResult(), memory);
+  ownQueries(f, 0, {}, {"jt"});
+  threads(f, 0, "tx", "jt");
 }
 
 void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
   halide::FuncOp s = stage.scores;
-  w.computeAt(s, plan.state, loop);
-  w.oneTile(s);
-  w.boundExtent(s, "kb", w.i(1));
-  w.bound(s, "ii", w.i(plan.tile));
-  w.bound(s, "jt", stage.groups);
-  share(s);
-  ownQueries(s, 0, {}, {"jt"});
-  threads(s, 0, "tx", "jt");
+  ofGroups(stage, s, halide::MemoryType::Register, loop);
   if (stage.pairs) {
     w.computeAt(stage.pairs, s, "tx");
     w.oneTile(stage.pairs);
     w.boundExtent(stage.pairs, "kb", w.i(1));
     w.boundExtent(stage.pairs, "ii", w.i(plan.ownQueries));
-    w.boundExtent(stage.pairs, "y", w.i(plan.group));
+    w.boundExtent(stage.pairs, "y", w.i(plan.keyGroup));
     w.boundExtent(stage.pairs, "jt", w.i(1));
     own(w, stage.pairs, 0, {"ii", "y"}, {});
   }
@@ -189,13 +224,17 @@ void OnGPU::scores(const StreamingStage &stage, StringRef loop) {
     w.oneTile(term.func);
     w.boundExtent(term.func, "kb", w.i(1));
     w.boundExtent(term.func, "ii", w.i(plan.ownQueries));
-    w.boundExtent(term.func, "jj", w.i(plan.group));
+    w.boundExtent(term.func, "jj", w.i(plan.keyGroup));
     own(w, term.func, 0, {"ii", "jj"}, {});
     if (term.loops.empty())
       continue;
     SmallVector<std::string> loops(term.loops.begin(), term.loops.end());
-    if (*term.contract[0].fixed % 4 == 0) {
-      w.split(term.func, 1, loops[0], loops[0], "ri", 4);
+    // As many that the loop's own instructions are few of all.
+    int64_t steps = plan.ownQueries * plan.keyGroup <= 8 ? 16 : 8;
+    while (steps > 1 && *term.contract[0].fixed % steps != 0)
+      steps /= 2;
+    if (steps >= 4) {
+      w.split(term.func, 1, loops[0], loops[0], "ri", steps);
       loops.insert(loops.begin(), "ri");
     }
     own(w, term.func, 1, {"ii", "jj"}, loops);
@@ -216,11 +255,17 @@ void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
     share(f);
     for (int64_t number : {0, 1}) {
       w.split(f, number, "ii", "ty", "tx", threadsX());
-      if (number)
+      if (number) {
         w.reorder(f, number, {"rg", "tx", "ty"});
+        w.unroll(f, number, "rg");
+      }
       threads(f, number, "tx", "ty");
     }
   }
+  for (halide::FuncOp f : {stage.groupTops, stage.groupSums})
+    if (f)
+      ofGroups(stage, f, halide::MemoryType::GPUShared, loop);
+  ofGroups(stage, stage.ownWeights, halide::MemoryType::Register, loop);
   halide::FuncOp p = stage.weights;
   w.computeAt(p, plan.state, loop);
   w.oneTile(p);
@@ -228,8 +273,8 @@ void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
   w.bound(p, "ii", w.i(plan.tile));
   w.bound(p, "jj", stage.keys);
   share(p);
-  w.split(p, 0, "jj", "jt", "j8", plan.group);
-  ownQueries(p, 0, {"j8"}, {"jt"});
+  w.split(p, 0, "jj", "jt", "jv", plan.keyGroup);
+  ownQueries(p, 0, {"jv"}, {"jt"});
   threads(p, 0, "tx", "jt");
 }
 
@@ -242,7 +287,8 @@ void OnGPU::products(const StreamingStage &stage) {
   w.boundExtent(pv, "ii", w.i(plan.ownQueries));
   w.boundExtent(pv, "dd", w.i(plan.group));
   own(w, pv, 0, {"ii", "dd"}, {});
-  w.split(pv, 1, "rj", "rj", "ri", 4);
+  // Few scores leave registers for twice as many keys at a time.
+  w.split(pv, 1, "rj", "rj", "ri", plan.keyGroup < 4 ? 8 : 4);
   own(w, pv, 1, {"ii", "dd"}, {"ri", "rj"});
   w.unroll(pv, 1, "ri");
 }

@@ -4,6 +4,7 @@
 #define HEED_PASSES_SCHEDULE_STREAMINGOPS_H
 
 #include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
 #include "passes/Schedule/Rewrite.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,6 +52,10 @@ struct Ops {
     return muli(floorDiv(addi(extent.value, i(to - 1)), to), i(to));
   }
   Value last(Value extent) { return addi(extent, i(-1)); }
+  /// The same, which libHalide does not take for a sum: not(-extent).
+  Value opaqueLast(Value extent) {
+    return arith::XOrIOp::create(b, loc, subi(i(0), extent), i(-1));
+  }
   Value floorDiv(Value x, int64_t y) {
     return arith::FloorDivSIOp::create(b, loc, x, i(y));
   }
@@ -73,6 +78,13 @@ struct Ops {
   Value negate(Value x) {
     return arith::XOrIOp::create(
         b, loc, x, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+  }
+  /// \p c, of which libHalide learns nothing: where a loop's number is known to
+  /// be above some other, it is the larger of both to it in all places.
+  Value hidden(Value c) {
+    Value one = arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(1));
+    Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), c);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one);
   }
   Value select(Value c, Value x, Value y) {
     return c ? arith::SelectOp::create(b, loc, c, x, y).getResult() : x;
@@ -139,6 +151,24 @@ struct Ops {
     Value magic = f(6291456.0 + 63.5);
     Value z = add(t, magic);
     return mul(powerOf(sub(t, sub(z, magic))), real(shl(bits(z), 23)));
+  }
+  /// The same on a target whose device has an instruction for powers of 2: its
+  /// error is that of the polynomial, and what is no normal number is 0.
+  Value exp4(Value t, const halide::Target &target) {
+    if (target.gpu != "cuda")
+      return exp4(t);
+    return halide::DeviceExp2Op::create(b, loc, b.getF32Type(), add(t, t));
+  }
+  /// The larger of two scores. On CUDA the other one of a NaN, by one
+  /// instruction: a row with a NaN is one by its weight, whatever its maximum.
+  Value larger(Value x, Value y, const halide::Target &target) {
+    if (target.gpu != "cuda")
+      return larger(x, y);
+    return arith::MaxNumFOp::create(b, loc, x, y);
+  }
+  /// 4^y for an integer y <= 0, as power4.
+  Value power4(Value y, const halide::Target &target) {
+    return target.gpu == "cuda" ? exp4(y, target) : power4(y);
   }
   /// 4^t for |t| <= 1/4.
   Value powerOf(Value t) {

@@ -63,6 +63,8 @@ struct StreamingTerm {
 struct StreamingShared {
   halide::FuncOp func;
   llvm::SmallVector<std::pair<std::string, int64_t>> vars;
+  /// Numbers of a key lie side by side in its array, a multiple of four.
+  bool asVectors = false;
 };
 
 /// The funcs of one update of the state: those of full blocks, or of partial
@@ -100,6 +102,10 @@ struct StreamingStage {
   /// terms, and values, as a block has them in shared memory.
   llvm::SmallVector<std::pair<unsigned, StreamingShared>> sharedKeys;
   std::optional<StreamingShared> sharedValues;
+  /// On GPUs: weights of a thread's own queries and keys and their sum, in
+  /// registers; and what threads tell each other of a query, in shared memory:
+  /// the maxima of their groups of scores, and these sums.
+  halide::FuncOp ownWeights, groupTops, groupSums;
 };
 
 /// An operand that varies over queries only, transposed once per tile.
@@ -131,6 +137,8 @@ struct StreamingPlan {
   int64_t block = 0, piece = 0; ///< keys of a full and of a partial block;
                                 ///< block is a multiple of piece
   int64_t ownQueries = 1;       ///< of a thread of a GPU
+  int64_t keyGroup = 1;         ///< keys of a register tile
+  bool plainScores = false;     ///< see hasPlainScores()
   bool masked = false;  ///< keys may be absent, by `where` or by their scores
   bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query

@@ -12,6 +12,17 @@ halide.pipeline @unknown_function {
   halide.output %f
 }
 
+// An instruction of another device.
+halide.pipeline @no_such_instruction {
+  %f = halide.func "f" (%i = "i") : f32 {
+    %x = arith.sitofp %i : i32 to f32
+    // CHECK: errors.mlir:[[#@LINE+1]]:{{[0-9]+}}: error: 'halide.device_exp2' stands in a pipeline for another target, expected CUDA's
+    %y = halide.device_exp2 %x
+    halide.yield %y : f32
+  }
+  halide.output %f
+}
+
 // Only libHalide knows how much of g is computed, which registers must hold.
 halide.pipeline @no_bound {
   %g = halide.func "inner" (%i = "i") : i32 { halide.yield %i : i32 }

@@ -26,6 +26,7 @@ halide.pipeline @algorithm {
   // CHECK: %f = halide.func "f" (%i = "i", %j = "j") : f32, f32 {
   // CHECK:   %[[V:.*]] = halide.read %x[%i, %j] : f32
   // CHECK:   halide.likely %{{.*}} : f32
+  // CHECK:   halide.device_exp2 %{{.*}}
   // CHECK:   halide.mux %{{.*}}, [%[[V]], %{{.*}} : f32, f32] : f32
   // CHECK:   halide.undef : f32
   // CHECK:   halide.yield
@@ -35,6 +36,7 @@ halide.pipeline @algorithm {
     %odd = halide.mod %i, %two : i32
     %c = arith.constant 1.0 : f32
     %l = halide.likely %c : f32
+    %e = halide.device_exp2 %l
     %m = halide.mux %odd, [%v, %l : f32, f32] : f32
     %u = halide.undef : f32
     halide.yield %m, %u : f32, f32

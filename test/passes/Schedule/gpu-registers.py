@@ -61,3 +61,20 @@ for name in "attention-64", "attention-128", "attention-halves":
     share(values, 0.40, f"{name}, values")
     assert ptx.count(scores, "ld.shared.v4.b32") and ptx.count(values, "ld.shared.v4.b32"), name
     check_registers(kernel, name)
+
+# Without a mask a thread has four queries, and weights and maxima take one instruction each for what was a polynomial and a choice. A turn of the loop over
+# keys is 16 or 8 turns of the scores' loop (of eight or sixteen dims), 12 or 4 of the values' (of four or eight keys), and the rest once. ptxas makes one
+# instruction of the selects that absent keys take beside each sum of a value, a predicate of the sum: 0.73 and 0.70 of its instructions are FMAs of products.
+for name, turns, at_least in ("full-64", (8, 12), 0.52), ("full-128", (8, 4), 0.50):
+    [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
+    share(scores, 0.80, f"{name}, scores")
+    lengths = [len(part.splitlines()) for part in (scores, values)]
+    fmas = sum(times * ptx.count(part, "fma.rn.f32") for times, part in zip(turns, (scores, values)))
+    all_ = len(ptx.loop(kernel).splitlines()) + sum((times - 1) * length for times, length in zip(turns, lengths))
+    print(f"{name}, a turn: {fmas} of {all_}, {fmas / all_:.3f}")
+    assert fmas / all_ >= at_least, name
+    # Keys and values come as vectors of four.
+    assert ptx.count(ptx.loop(kernel), "ld.global.nc.v2.b64") and not ptx.count(ptx.loop(kernel), "ld.global.nc.b32"), name
+    assert ptx.count(kernel, "ex2.approx.ftz.f32") and ptx.count(kernel, "max.f32"), name
+    check_registers(kernel, name)
