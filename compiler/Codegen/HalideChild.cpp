@@ -208,6 +208,22 @@ std::vector<Message> Child::messages() const {
   return messages;
 }
 
+/// What \p target's driver compiles of \p module: within the registers that the
+/// schedule counts on, and cubins beside it.
+static void finishDeviceCode(Halide::Module &module,
+                             halide::PipelineOp pipeline,
+                             const Halide::Target &target,
+                             const HalideCodegenOptions &options) {
+  if (!target.has_feature(Halide::Target::CUDA))
+    return;
+  limitRegisters(module, halide::getTarget(pipeline).threadRegisters);
+  std::string message;
+  if (options.output == HalideOutput::Object &&
+      !options.cudaCode.archs.empty() &&
+      !addCubins(module, options.cudaCode, message))
+    throw HalideError{message};
+}
+
 void heed::compileInChild(halide::PipelineOp pipeline,
                           const std::string &symbol,
                           const Halide::Target &target,
@@ -228,12 +244,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
     Halide::Module module = translator.result.compile_to_module(
         translator.arguments, symbol, target,
         Halide::LinkageType::ExternalPlusArgv);
-    if (target.has_feature(Halide::Target::CUDA))
-      limitRegisters(module, halide::getTarget(pipeline).threadRegisters);
-    if (output == HalideOutput::Object && !options.cudaCode.archs.empty() &&
-        target.has_feature(Halide::Target::CUDA) &&
-        !addCubins(module, options.cudaCode, message))
-      throw HalideError{message};
+    finishDeviceCode(module, pipeline, target, options);
     for (const auto &[op, text] : translator.unmet())
       send(fd, Record::Directive, numberOf(pipeline, op), text);
     bool bySystem = (translator.hasStreams || backend == Backend::System) &&
