@@ -24,6 +24,12 @@ def load_weights(path):
     return load_file(path)
 
 
+def line_of(error):
+    """What went wrong, for the report: a line without the folders of this machine."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/"
+    return f"{type(error).__name__}: {error}".split("\n")[0].replace(root + "bench/../", "").replace(root, "")
+
+
 class Worker:
 
     def __init__(self, module, threads):
@@ -48,7 +54,7 @@ class Worker:
                 made[name]["output"] = path
                 self.ready[name] = run
             except Exception as error:  # any failure of a library is a line of the report, not the end of the run
-                absent[name] = f"{type(error).__name__}: {error}".split("\n")[0][:200]
+                absent[name] = line_of(error)[:200]
         return {"variants": made, "absent": absent}
 
     def time(self, variant, seconds, least, cpu):
@@ -110,7 +116,7 @@ def main(kind=Worker):
         worker = kind(sys.argv[1], int(sys.argv[2]))
         hello = {"name": worker.system.name, "version": worker.system.version()}
     except Exception as error:  # not installed, or broken here
-        hello = {"missing": f"{type(error).__name__}: {error}".split("\n")[0]}
+        hello = {"missing": line_of(error)}
     print(json.dumps(hello), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)

@@ -115,10 +115,14 @@ int64_t SumScanFuncs::placesOfGroup() {
 }
 
 /// A term waits for the sum of those before it: where a step is short, and one
-/// alone is taken, the terms of several sums take turns.
+/// alone is taken, the terms of several sums take turns. A device has other
+/// threads meanwhile, and all sums of a call in its memory.
 int64_t SumScanFuncs::partsOfSum() {
   constexpr int64_t most = 4, shortColumn = 16;
-  return isShort() && mostTogether() == 1 && places >= shortColumn ? most : 1;
+  return isShort() && mostTogether() == 1 && places >= shortColumn &&
+                 !kernel.target.isGPU()
+             ? most
+             : 1;
 }
 
 void SumScanFuncs::findExtents() {

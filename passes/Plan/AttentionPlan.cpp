@@ -268,7 +268,6 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   if (extent(op.firstDim(DimKind::Value)) % group)
     ofQuery += values + values / group * 2;
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
-
                                {64, 32},
                                {32, 48},
                                {32, 32},

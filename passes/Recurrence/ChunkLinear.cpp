@@ -344,8 +344,8 @@ bool decaysByValue(attn::LinearAttentionOp op) {
 /// for the first cache, where they stay over the steps (attn-block-scans): each
 /// number of them is then read and written once a step, in products with a row
 /// of keys and one of queries, and nothing is computed of pairs of steps.
-bool hasShortColumns(attn::LinearAttentionOp op, int64_t mostPlaces) {
-  constexpr int64_t leastColumns = 16;
+bool hasShortColumns(attn::LinearAttentionOp op) {
+  constexpr int64_t leastColumns = 16, mostPlaces = 128;
   if (op.getNumContract() != 1 || op.getNumValue() != 1)
     return false;
   auto known = [&](unsigned dim) {
@@ -420,14 +420,13 @@ struct ChunkLinearAttention
                           "before it",
                           *steps));
         writeWhole(op, *steps);
-      } else if (hasShortColumns(op, 128) && mayAddEach(op, steps)) {
+      } else if (hasShortColumns(op) && mayAddEach(op, steps)) {
         remarkDone(op, passName, "recurrence",
                    "sequential: columns of the state stay in the first cache");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
-      } else if (hasShortColumns(op, 128) && !op.getBefore()) {
+      } else if (hasShortColumns(op) && !op.getBefore()) {
         // As few roundings of the state as of what the steps of a chunk make.
-        // Longer columns take as long as a chunk's products.
         constexpr int64_t size = 512;
         remarkDone(op, passName, "recurrence",
                    format("sequential within {} steps: columns of what these "

@@ -6,6 +6,7 @@
 // axis as their last but one: lanes are columns. What no step enters and would
 // be computed, or read across lanes, in each step is computed before.
 #include "passes/Recurrence/SumScans.h"
+#include "dialects/Halide/Target.h"
 #include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
 #include "passes/Recurrence/HoistedParts.h"
@@ -297,14 +298,15 @@ Value SumScans::turn(Value tensor, ArrayRef<unsigned> from,
 
 /// Eight steps, and more where a row is short: what they read of other rows
 /// lies apart. Of a long column as many as make its copies, before the first
-/// and behind the last one, few beside them.
+/// and behind the last one, few beside them; on a device, where all columns'
+/// sums are stored at once, no more for that.
 int64_t SumScans::stepsOfCall() {
   constexpr int64_t least = 8, most = 64, row = 1 << 14, shortColumn = 32;
   int64_t lanes = Exprs::constantInt(exprs.extent(lane)).value_or(row),
           places = *Exprs::constantInt(exprs.extent(all.vars[*summed]));
   int64_t steps = std::clamp<int64_t>(
       llvm::PowerOf2Ceil(row / std::max<int64_t>(lanes, 1)), least, most);
-  return places > shortColumn
+  return places > shortColumn && !halide::getTarget(scan).isGPU()
              ? std::max<int64_t>(steps, llvm::PowerOf2Ceil(2 * places))
              : steps;
 }

@@ -120,7 +120,7 @@ private:
   bool changes(const ast::FnDecl &fn, StringRef state);
   void boundNames(const std::vector<ast::StmtPtr> &stmts, const ast::File &file,
                   std::vector<std::string> &names);
-  bool noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
+  void noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
                  Range place, Env &env);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
              std::vector<std::string> &carried);

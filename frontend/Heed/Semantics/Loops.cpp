@@ -146,16 +146,14 @@ void Analysis::boundNames(const std::vector<StmtPtr> &stmts,
   }
 }
 
-/// What a block that has ended had for itself is not there any more; always
-/// true.
-bool Analysis::noteEnded(const std::vector<StmtPtr> &stmts, StringRef text,
+/// What a block that has ended had for itself is not there any more.
+void Analysis::noteEnded(const std::vector<StmtPtr> &stmts, StringRef text,
                          Range place, Env &env) {
   std::vector<std::string> names;
   boundNames(stmts, *env.file, names);
   for (const std::string &name : names)
     if (!env.names.count(name))
       env.ended.insert_or_assign(name, Note{place, text.str()});
-  return true;
 }
 
 /// After an error: what a block would have bound is not worth a message.

@@ -60,19 +60,23 @@ bool Analysis::execute(const Stmt &stmt, Frame &frame) {
     return value.has_value();
   }
   case StmtKind::For:
-    return executeFor(cast<ForStmt>(stmt), frame) &&
-           noteEnded(cast<ForStmt>(stmt).body.stmts,
-                     "it is local to this loop: what is defined before the "
-                     "loop has its last value afterwards",
-                     stmt.range, *frame.env);
+    if (!executeFor(cast<ForStmt>(stmt), frame))
+      return false;
+    noteEnded(cast<ForStmt>(stmt).body.stmts,
+              "it is local to this loop: what is defined before the loop has "
+              "its last value afterwards",
+              stmt.range, *frame.env);
+    return true;
   case StmtKind::If:
     return executeIf(cast<IfStmt>(stmt), frame);
   case StmtKind::Scan:
-    return executeScan(cast<ScanStmt>(stmt), frame) &&
-           noteEnded(cast<ScanStmt>(stmt).body.stmts,
-                     "it is local to a step of this scan: a state, or a row "
-                     "of each step, is there afterwards",
-                     stmt.range, *frame.env);
+    if (!executeScan(cast<ScanStmt>(stmt), frame))
+      return false;
+    noteEnded(cast<ScanStmt>(stmt).body.stmts,
+              "it is local to a step of this scan: a state, or a row of each "
+              "step, is there afterwards",
+              stmt.range, *frame.env);
+    return true;
   case StmtKind::While:
     return error(stmt.range, "'while' is not supported yet");
   case StmtKind::Call:
