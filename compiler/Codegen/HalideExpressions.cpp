@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "support/Format.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -153,6 +154,49 @@ static FloatAttr constantZero(Value value) {
              : FloatAttr();
 }
 
+/// Whether \p value is made of constants alone; \p depth ops are looked at, one
+/// in another.
+static bool isConstant(Value value, unsigned depth = 8) {
+  value = throughReads(value);
+  Operation *op = value.getDefiningOp();
+  if (!op || !depth)
+    return false;
+  return op->hasTrait<OpTrait::ConstantLike>() ||
+         (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+          llvm::all_of(op->getOperands(), [&](Value operand) {
+            return isConstant(operand, depth - 1);
+          }));
+}
+
+/// Whether \p value may be known when a kernel is compiled, and NaN, infinite,
+/// or so large that a product with another one is: a literal, what is computed
+/// of literals, or a choice of such.
+static bool isConstantNotFinite(Value value) {
+  constexpr int largest = 40; // of binary exponents; f32 has 127
+  value = throughReads(value);
+  FloatAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return !number.getValue().isFinite() ||
+           (!number.getValue().isZero() && ilogb(number.getValue()) > largest);
+  if (!isa<FloatType>(value.getType()))
+    return false;
+  if (auto select = value.getDefiningOp<arith::SelectOp>())
+    return isConstantNotFinite(select.getTrueValue()) ||
+           isConstantNotFinite(select.getFalseValue());
+  return isConstant(value);
+}
+
+/// \p x, whose value LLVM does not know: what it makes of numbers that it does
+/// may be NaN, which it takes for anything in a plain sum or product. Devices'
+/// compilers have no such fence.
+static Expr hidden(Expr x, Operation *op) {
+  if (!x.type().is_float() || halide::getTarget(op).isGPU())
+    return x;
+  return Call::make(x.type(),
+                    format("llvm.arithmetic.fence.f{}", x.type().bits()), {x},
+                    Call::PureExtern);
+}
+
 static bool isProductWithZero(Value value) {
   auto product = throughReads(value).getDefiningOp<arith::MulFOp>();
   return product &&
@@ -162,9 +206,18 @@ static bool isProductWithZero(Value value) {
 /// Long: one case for each op of arith.
 Expr HalideExpressions::translateArith(Operation *op) {
   auto operand = [&](unsigned k) { return number(op->getOperand(k)); };
+  // A choice may differ from lane to lane: the strict op will do.
+  auto known = [&](unsigned k) {
+    Value value = throughReads(op->getOperand(k));
+    bool hides =
+        isConstantNotFinite(value) && !value.getDefiningOp<arith::SelectOp>();
+    return hides ? hidden(operand(k), op) : operand(k);
+  };
   auto floats = [&](Call::IntrinsicOp strictOp, auto plain) -> Expr {
-    Expr a = operand(0), b = operand(1);
-    return isFast(op) ? plain(a, b) : strict(strictOp, a, b);
+    Expr a = known(0), b = known(1);
+    return isFast(op) && llvm::none_of(op->getOperands(), isConstantNotFinite)
+               ? plain(a, b)
+               : strict(strictOp, a, b);
   };
   auto cast = [&](Expr value) {
     return Halide::cast(numberType(op->getResult(0).getType()), value);
@@ -211,7 +264,7 @@ Expr HalideExpressions::translateArith(Operation *op) {
         // Halide takes 0 times anything for 0, and LLVM a product with that.
         for (unsigned k : {0, 1})
           if (FloatAttr zero = constantZero(op->getOperand(k)))
-            return strict(Call::strict_mul, operand(1 - k),
+            return strict(Call::strict_mul, known(1 - k),
                           byBits(zero.getValue(), operand(k).type()));
         if (llvm::any_of(op->getOperands(), isProductWithZero))
           return strict(Call::strict_mul, operand(0), operand(1));
@@ -221,11 +274,15 @@ Expr HalideExpressions::translateArith(Operation *op) {
         // Halide refuses to divide by a zero that it sees. The product with
         // the infinity of its sign is the same in every case.
         if (FloatAttr zero = constantZero(op->getOperand(1))) {
-          Expr x = operand(0);
+          Expr x = known(0);
           APFloat inf = APFloat::getInf(zero.getValue().getSemantics(),
                                         zero.getValue().isNegative());
-          return strict(Call::strict_mul, x, byBits(inf, x.type()));
+          return strict(Call::strict_mul, x, hidden(byBits(inf, x.type()), op));
         }
+        if (FloatAttr zero = constantZero(op->getOperand(0)))
+          return strict(Call::strict_div,
+                        hidden(byBits(zero.getValue(), operand(0).type()), op),
+                        known(1));
         return floats(Call::strict_div, [](Expr a, Expr b) { return a / b; });
       })
       .Case([&](arith::NegFOp) {

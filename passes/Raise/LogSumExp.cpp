@@ -69,13 +69,6 @@ bool isOfLogSumExp(linalg::LinalgOp reduction) {
   });
 }
 
-namespace {
-
-//===----------------------------------------------------------------------===//
-// The result of an attention
-//===----------------------------------------------------------------------===//
-
-/// \p op with a log-sum-exp.
 attn::AttentionOp withLse(OpBuilder &b, attn::AttentionOp op) {
   SmallVector<int64_t> shape;
   AffineMap map = op.outputMap();
@@ -99,6 +92,12 @@ attn::AttentionOp withLse(OpBuilder &b, attn::AttentionOp op) {
   }
   return cast<attn::AttentionOp>(b.create(state));
 }
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// The result of an attention
+//===----------------------------------------------------------------------===//
 
 /// Takes what nothing but \p ops reads for made: tables of their operands that
 /// were written with them. What was written down before reads it, too.

@@ -13,6 +13,9 @@ namespace heed {
 /// which logarithms are taken, or the maximum that is subtracted before.
 bool isOfLogSumExp(mlir::linalg::LinalgOp reduction);
 
+/// \p op again, with the log-sum-exp of each row as a result.
+attn::AttentionOp withLse(mlir::OpBuilder &b, attn::AttentionOp op);
+
 /// A log-sum-exp that is a result of an attention now.
 struct RaisedLogSumExp {
   attn::AttentionOp op;

@@ -299,6 +299,7 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
     Attempt attempt(builder);
     Value whole = writeTensor(builder, root->getLoc(), exprs, split, outputs);
     bool ok = prove(exprs, sum, whole, outputs, attempt).holds;
+    bool meets = meetsFactors(split);
     SmallVector<std::pair<Operation *, Raised>> parts;
     for (Operation *op : SmallVector<Operation *>(attempt.operations())) {
       auto part = dyn_cast<linalg::LinalgOp>(op);
@@ -312,9 +313,14 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
       std::optional<Raised> raised =
           raiseSum(inner, op, exprs, exprs.expand(op->getResult(0), at), vars,
                    nullptr, why);
-      ok &= raised.has_value();
       if (raised)
         parts.emplace_back(op, *raised);
+      auto made =
+          raised ? raised->value.getDefiningOp<attn::AttentionOp>() : nullptr;
+      // Which rows have a live key is told by exponentials alone, without a
+      // sink's.
+      ok &= made &&
+            (!meets || (made.getMap() == attn::Map::Exp && !made.getSink()));
     }
     if (!ok) {
       DenseSet<Operation *> gone;
@@ -327,11 +333,14 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
                format("its weight mixes {} distributions: each is an attention "
                       "of its own",
                       parts.size()));
+    SmallVector<attn::AttentionOp> attentions;
     for (auto &[op, raised] : parts) {
       announce(raised);
+      attentions.push_back(raised.value.getDefiningOp<attn::AttentionOp>());
       replace(builder, op, raised.value);
     }
-    replace(builder, root, whole);
+    replace(builder, root,
+            meets ? zeroWithoutKeys(builder, whole, attentions) : whole);
     return true;
   }
 

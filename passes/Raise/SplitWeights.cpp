@@ -3,7 +3,11 @@
 #include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/Products.h"
 #include "passes/Algebra/SplitSums.h"
+#include "passes/Algebra/TensorOps.h"
 #include "passes/Mutation.h"
+#include "passes/Raise/LogSumExp.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -110,6 +114,65 @@ ExprRef splitWeights(Exprs &exprs, ExprRef sum) {
   };
   auto live = [&](ExprRef weight) { return liveOf(exprs, weight); };
   return splitSum(exprs, sum, {isWeight, accept, live});
+}
+
+bool meetsFactors(ExprRef split) {
+  if (split->kind == ExprKind::Reduce ||
+      mutated("raise-attention.split-meets-factors"))
+    return false;
+  if (std::optional<double> number = Exprs::constantFloat(split))
+    return !std::isfinite(*number);
+  if (!split->isOp("arith.addf") && !split->isOp("arith.subf") &&
+      !split->isOp("arith.negf") && !split->isOp("arith.mulf"))
+    return true;
+  return llvm::any_of(split->operands, meetsFactors);
+}
+
+Value zeroWithoutKeys(OpBuilder &builder, Value whole,
+                      ArrayRef<attn::AttentionOp> attentions) {
+  Exprs exprs(builder.getContext());
+  SmallVector<unsigned> vars;
+  SmallVector<ExprRef> at;
+  exprs.indexVars(whole, vars, at);
+  auto minusInfinity = exprs.constant(FloatAttr::get(
+      builder.getF32Type(), APFloat::getInf(APFloat::IEEEsingle(),
+                                            /*Negative=*/true)));
+  // Unordered, as a live NaN makes its row's NaN.
+  auto differs = builder.getDictionaryAttr(builder.getNamedAttr(
+      "predicate", arith::CmpFPredicateAttr::get(builder.getContext(),
+                                                 arith::CmpFPredicate::UNE)));
+  ExprRef element = exprs.expand(whole, at), live = nullptr;
+  for (attn::AttentionOp op : attentions) {
+    SmallVector<ExprRef> reads;
+    Exprs::walk(element, [&](ExprRef e) {
+      if (e->kind == ExprKind::Read && e->value == op.getOutput())
+        reads.push_back(e);
+    });
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(op);
+    attn::AttentionOp withRows = op.getLse() ? op : withLse(builder, op);
+    for (ExprRef read : reads) {
+      SmallVector<ExprRef> row;
+      for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
+        row.push_back(read->operands[*op.outputMap().getResultPosition(
+            builder.getAffineDimExpr(dim))]);
+      ExprRef own =
+          exprs.op(OperationName("arith.cmpf", exprs.context), differs,
+                   builder.getI1Type(),
+                   {exprs.read(withRows.getLse(), row), minusInfinity});
+      live = live ? exprs.op("arith.ori", own->type, {live, own}) : own;
+    }
+    if (withRows != op) {
+      op.getOutput().replaceAllUsesWith(withRows.getOutput());
+      op.erase();
+    }
+  }
+  return writeTensor(
+      builder, whole.getLoc(), exprs,
+      exprs.select(live, exprs.read(whole, at),
+                   exprs.constant(FloatAttr::get(builder.getF32Type(), 0.0)),
+                   /*guard=*/false),
+      vars);
 }
 
 //===----------------------------------------------------------------------===//

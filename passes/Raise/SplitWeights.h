@@ -2,6 +2,7 @@
 #ifndef HEED_PASSES_RAISE_SPLITWEIGHTS_H
 #define HEED_PASSES_RAISE_SPLITWEIGHTS_H
 
+#include "dialects/Attn/Dialect.h"
 #include "passes/Algebra/TensorExpr.h"
 
 namespace heed {
@@ -15,6 +16,18 @@ namespace heed {
 ///
 /// Distributes and moves factors, no more; whoever writes it proves it.
 ExprRef splitWeights(Exprs &exprs, ExprRef sum);
+
+/// Whether a sum of \p split, which splitWeights() made, meets a factor that
+/// may be NaN or infinite: where no key is live, the sum of all was one of
+/// absent elements, which no factor meets.
+bool meetsFactors(ExprRef split);
+
+/// \p whole, but 0 where no row of \p attentions, the sums that it is made of,
+/// has a live key. Where one of them has, the factors of the others meet their
+/// 0. Each has a log-sum-exp afterwards, which is -inf of no key alone: none
+/// has a sink.
+mlir::Value zeroWithoutKeys(mlir::OpBuilder &builder, mlir::Value whole,
+                            llvm::ArrayRef<attn::AttentionOp> attentions);
 
 /// What joinWeights() finds: null if nothing.
 struct JoinedWeights {
