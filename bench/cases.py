@@ -333,7 +333,7 @@ def zoo_case(e):
     weights = e["weights"] and (lambda: e["weights"](np.random.default_rng(12)))
     options = [x for name, value in e["sets"].items() for x in ("--set", f"{name}={value}")] + ([f"--model={own}"] if own else [])
     source = os.path.join(OWN, "recurrence.heed") if own else os.path.join(MODELS, e["path"] + ".heed")
-    p = dict(key=key, oracle=e["oracle"], sets=e["sets"], all=key in ORACLES)
+    p = dict(key=key, oracle=e["oracle"], sets=e["sets"], all=key in ORACLES, copies=e.get("copies", False))
     return Case(f"{key} {e['what']}", e.get("group", "zoo"), "zoo", p, source, tuple(options), e["flops"], threads=("1",),
                 make=lambda: e["inputs"](np.random.default_rng(11)), make_weights=weights)
 

@@ -1,12 +1,13 @@
-/* What this machine can do at most, measured: f32 multiply-adds, reading and
- * writing of memory, on all threads at once.
+/* What this machine can do at most, measured: f32 multiply-adds, reading,
+ * writing and copying of memory, on all threads at once.
  *
  * cc -O3 -march=native machine.c -lpthread; ./a.out wall|cpu CORE... runs a
  * thread on each of these cores and answers each line on standard input with
- * a line "GFLOP/s GB/s-read GB/s-written SWITCHES SECONDS": `f` measures the
- * first only, `m` all three; involuntary context switches meanwhile, and how
- * long it took. Short, because it stands between the runs of a block. Never
- * part of the product: it is compiled where it runs. */
+ * a line "GFLOP/s GB/s-read GB/s-written GB/s-copied SWITCHES SECONDS", a
+ * copy's bytes being those it reads and those it writes: `f` measures the first
+ * only, `m` all; involuntary context switches meanwhile, and how long it took.
+ * Short, because it stands between the runs of a block. Never part of the
+ * product: it is compiled where it runs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -28,11 +29,11 @@ typedef float vector __attribute__((vector_size(VectorBytes)));
 /* More chains than latency times units of any core: 12 of them and two
  * constants fit in 16 registers. */
 enum { Chains = 12, Steps = 1 << 19, Lanes = VectorBytes / sizeof(float) };
-enum kind { MultiplyAdd, Read, Write, Kinds };
+enum kind { MultiplyAdd, Read, Write, Copy, Kinds };
 /* The clock of a core changes within milliseconds: of multiply-adds the mean of
  * the middle half counts, which a switch to another program does not touch;
  * memory takes long enough for one round. */
-static const int roundsOf[Kinds] = {12, 1, 1};
+static const int roundsOf[Kinds] = {12, 1, 1, 1};
 enum { MaxRounds = 12 };
 /* Beyond the caches of the largest machines when there are several threads. */
 static const size_t bytesPerThread = (size_t)256 << 20;
@@ -101,6 +102,17 @@ static float writeAll(vector *memory, int value) {
   return sumOf(memory[bytesPerThread / sizeof(vector) / 2]);
 }
 
+/* As a loop does it: lines that are written are read first, which memcpy knows
+ * to avoid. */
+static float copyAll(vector *memory) {
+  size_t half = bytesPerThread / sizeof(vector) / 2;
+  for (size_t k = 0; k < half; ++k) {
+    memory[half + k] = memory[k];
+    __asm__ volatile("" ::: "memory");
+  }
+  return sumOf(memory[half]);
+}
+
 static int compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -116,7 +128,8 @@ static void measure(worker *w, int kinds) {
       double start = now();
       w->sink += kind == MultiplyAdd ? multiplyAdd()
                  : kind == Read      ? readAll(w->memory)
-                                     : writeAll(w->memory, round);
+                 : kind == Write     ? writeAll(w->memory, round)
+                                     : copyAll(w->memory);
       pthread_barrier_wait(w->barrier);
       seconds[round] = now() - start;
     }
@@ -197,9 +210,11 @@ int main(int argc, char **argv) {
     pthread_barrier_wait(&barrier);
     measure(&workers[0], kinds);
     const double *seconds = workers[0].seconds;
-    printf("%.2f %.3f %.3f %ld %.6f\n", 1e-9 * flops / seconds[MultiplyAdd],
+    printf("%.2f %.3f %.3f %.3f %ld %.6f\n",
+           1e-9 * flops / seconds[MultiplyAdd],
            kinds > Read ? 1e-9 * bytes / seconds[Read] : 0,
            kinds > Write ? 1e-9 * bytes / seconds[Write] : 0,
+           kinds > Copy ? 1e-9 * bytes / seconds[Copy] : 0,
            switches() - switched, wall() - start);
     fflush(stdout);
   }

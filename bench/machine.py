@@ -37,9 +37,9 @@ class Machine:
         self.process = Pinned([program, clock, *map(str, cores)], cores)
 
     def measure(self, memory):
-        """((GFLOP/s of FMA, GB/s of reading, GB/s of writing), involuntary switches, seconds); without `memory` the bandwidths are 0."""
-        peak, read, write, switches, seconds = map(float, self.process.line("m" if memory else "f").split())
-        return (peak, read, write), int(switches), seconds
+        """((GFLOP/s of FMA, GB/s of reading, of writing, of copying), involuntary switches, seconds); without `memory` the bandwidths are 0."""
+        *limits, switches, seconds = map(float, self.process.line("m" if memory else "f").split())
+        return tuple(limits), int(switches), seconds
 
     def close(self):
         self.process.close()

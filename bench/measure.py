@@ -110,9 +110,12 @@ def contenders(candidates):
 
 
 def floor(case, limit):
-    """The least seconds that a machine of these limits needs; memory counts where its bandwidth was measured."""
-    peak, read, write = limit
+    """The least seconds that a machine of these limits needs; memory counts where its bandwidth was measured. Of a case that `copies`, a plain
+    copy's, which reads what it writes."""
+    peak, read, write, *copy = limit
     memory = case["reads"] / read + case["writes"] / write if read and not case["cached"] else 0.0
+    if case.get("copies") and memory and copy:
+        memory = (case["reads"] + case["writes"]) / copy[0]
     return 1e-9 * max(case["flops"] / peak, memory)
 
 
@@ -154,7 +157,8 @@ def race(case, mine, others, machine, cores, options, enough=blocks.ENOUGH):
 def measure(case, told, folder, expected, systems, fewer, machine, cores, known, options):
     """What results.json says of the cell."""
     result = {**case.describe(), "flops": case.flops, "reads": case.reads, "writes": case.writes, "gate": case.gate, "grows": case.grows,
-              "rounded": case.rounded, "cached": case.reads + case.writes < cache_bytes(), "tolerance": expected[1], "systems": []}
+              "rounded": case.rounded, "cached": case.reads + case.writes < cache_bytes(), "copies": case.params.get("copies", False),
+              "tolerance": expected[1], "systems": []}
     result["memory"] = not result["cached"] and (case.group in ("rows", "decode") or case.flops < 50 * (case.reads + case.writes))
     result["absent"] = absent = {}
     candidates, threads = [], len(cores)

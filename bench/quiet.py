@@ -58,7 +58,7 @@ def spread(values):
 def disturbance(limits, switches, stolen_seconds, seconds, cores, memory=False, clock="wall", moved=MOVED):
     """Why a block does not count, or None.
 
-    limits: (FMA, read, write) of its probes; switches: (involuntary context switches, seconds) of each slot, probes among
+    limits: (FMA, read, write, copy) of its probes; switches: (involuntary context switches, seconds) of each slot, probes among
     them; stolen_seconds: on all its cores together, of a block of so many seconds."""
     if stolen_seconds > STOLEN * seconds * cores:
         return "stolen time"

@@ -234,7 +234,7 @@ def mamba_step(b=1, d=2048, e=16, k=4):
 
 def prefix(key, n, d):
     """Each element is read once and written once, as by a copy, whose time is the limit; beyond the caches."""
-    return alone(key, f"{n}x{d}", n * d, lambda rng: {"x": uniform(rng, n, d)}, None, dict(N=n, D=d))
+    return alone(key, f"{n}x{d}", n * d, lambda rng: {"x": uniform(rng, n, d)}, None, dict(N=n, D=d)) | dict(copies=True)
 
 
 @entry

@@ -116,7 +116,7 @@ def summary(run):
         found = list(zip(*(c["limits"] for c in cells if c["threads"] == threads and "failed" not in c)))
         if found:
             measured = [[x for x in column if x > 0] for column in found]
-            limits[str(threads)] = dict(zip(("fma", "read", "write"), (statistics.median(x) if x else 0 for x in measured)))
+            limits[str(threads)] = dict(zip(("fma", "read", "write", "copy"), (statistics.median(x) if x else 0 for x in measured)))
     return {**known, "limits": limits, "cells": cells}
 
 
@@ -152,6 +152,7 @@ def verdict(s):
         found.append(f"{len(beside)} cells beside the prototype: {counts(beside, lambda c: c['prototype']['verdict'])}")
     for threads, limit in s["limits"].items():
         memory = f", {limit['read']:.1f} GB/s read, {limit['write']:.1f} GB/s written" if limit["read"] else ""
+        memory += f", {limit['copy']:.1f} GB/s copied" if limit.get("copy") else ""
         found.append(f"{threads} thread{'s' if threads != '1' else ''}: {limit['fma']:.0f} GFLOP/s f32 multiply-add{memory}")
     for name, rounded, factor in cliffs(s):
         found.append(f"cliff: an operation of {name} costs {factor:.2f} times one of {rounded}")

@@ -11,6 +11,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <csignal>
+#include <cstdlib>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -224,6 +225,19 @@ static void finishDeviceCode(Halide::Module &module,
     throw HalideError{message};
 }
 
+/// How far back LLVM looks for what a load reads is an option of the process,
+/// which libHalide has from the environment.
+static void setLookBack(halide::PipelineOp pipeline) {
+  std::optional<int64_t> instructions = pipeline.getLookBack();
+  if (!instructions)
+    return;
+  const char *name = "HL_LLVM_ARGS", *given = std::getenv(name);
+  std::string arguments = format("-memdep-block-scan-limit={}", *instructions);
+  if (given)
+    arguments = given + (" " + arguments);
+  ::setenv(name, arguments.c_str(), /*overwrite=*/1);
+}
+
 void heed::compileInChild(halide::PipelineOp pipeline,
                           const std::string &symbol,
                           const Halide::Target &target,
@@ -236,6 +250,7 @@ void heed::compileInChild(halide::PipelineOp pipeline,
   Operation *at = nullptr;
   std::string message;
   Record kind = Record::Refusal;
+  setLookBack(pipeline);
   try {
     translator.translate();
     at = translator.current;

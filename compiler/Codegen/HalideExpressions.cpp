@@ -206,11 +206,17 @@ static bool isProductWithZero(Value value) {
 /// Long: one case for each op of arith.
 Expr HalideExpressions::translateArith(Operation *op) {
   auto operand = [&](unsigned k) { return number(op->getOperand(k)); };
-  // A choice may differ from lane to lane: the strict op will do.
+  // A choice may differ from lane to lane: the strict op will do, as it does
+  // for an infinity that meets what is not known.
   auto known = [&](unsigned k) {
     Value value = throughReads(op->getOperand(k));
-    bool hides =
-        isConstantNotFinite(value) && !value.getDefiningOp<arith::SelectOp>();
+    FloatAttr number;
+    bool isKnown =
+        llvm::all_of(op->getOperands(), [](Value v) { return isConstant(v); });
+    bool hides = isConstantNotFinite(value) &&
+                 !value.getDefiningOp<arith::SelectOp>() &&
+                 (isKnown || !matchPattern(value, m_Constant(&number)) ||
+                  !number.getValue().isInfinity());
     return hides ? hidden(operand(k), op) : operand(k);
   };
   auto floats = [&](Call::IntrinsicOp strictOp, auto plain) -> Expr {

@@ -32,10 +32,14 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
     * pipeline.c5  an output is scheduled neither inline nor inside another func
     * pipeline.c6  a name of a buffer, func or loop is not empty and has no `.`
 
+    `look_back` is how many instructions LLVM looks back for what a load reads, 100 if it is left away. What unrolled turns
+    read again (a sum, a number of a step) is a register where it finds it.
+
     The schedule as a whole is checked too: see each schedule op's constraints.
     Example: `test/dialects/Halide/ops.mlir`.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$look_back);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;

@@ -84,28 +84,42 @@ void SumScan::scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first) {
     halide::ComputeWithOp::create(b, loc, func, first.func.getResult(), "tile");
 }
 
-/// Each group of places has what the next steps read of it fetched, where that
-/// is a number for all lanes: rows of a few lines, at whose beginning the
-/// processor would wait.
+/// What later steps read is fetched, at whose beginning the processor would
+/// wait: of numbers for all lanes, by each group of places, its rows of a few
+/// lines; of columns, their row.
 void SumScan::prefetch(OpBuilder &b, int64_t stage) {
   halide::UpdateOp update = states.updates[stage - 1];
   Block &body = update.getSet().front();
   unsigned rank = states.extents.size();
   Value lane = body.getArgument(0), group = body.getArgument(rank + 1),
         step = body.getArgument(rank + 2);
-  llvm::SmallSetVector<Value, 4> arrays;
+  llvm::SmallSetVector<Value, 4> numbers, columns;
   for (auto read : body.getOps<halide::ReadOp>()) {
     llvm::SmallPtrSet<Value, 8> used;
     for (Value coordinate : read.getCoordinates())
       for (Value argument : argumentsOf(coordinate))
         used.insert(argument);
-    if (read.getFunc().getDefiningOp<halide::BufferOp>() &&
-        !used.contains(lane) && used.contains(group) && used.contains(step))
-      arrays.insert(read.getFunc());
+    if (!read.getFunc().getDefiningOp<halide::BufferOp>() ||
+        !used.contains(step))
+      continue;
+    if (used.contains(lane))
+      columns.insert(read.getFunc());
+    else if (used.contains(group))
+      numbers.insert(read.getFunc());
   }
-  for (Value array : arrays)
+  int64_t turns = *states.reductions[stage - 1][0].fixed,
+          groups = *states.reductions[stage - 1][1].fixed;
+  auto fetch = [&](Value array, StringRef at, int64_t ahead) {
     halide::PrefetchOp::create(b, states.func.getLoc(), states.func.getResult(),
-                               stage, array, "r1", "r2", 1);
+                               stage, array, at, "r2", ahead);
+  };
+  if (groups > 1)
+    for (Value array : numbers)
+      fetch(array, "r1", 1);
+  // A turn takes some four cycles.
+  constexpr int64_t turnsAhead = 128;
+  for (Value array : columns)
+    fetch(array, "r2", std::max<int64_t>(1, turnsAhead / (turns * groups)));
 }
 
 /// A step's turns, of a group of places, unrolled.
@@ -133,7 +147,7 @@ void SumScan::scheduleStates(OpBuilder &b) {
     halide::ReorderOp::create(b, loc, func, stage, order);
     if (number || places() <= mostInRegisters())
       halide::UnrollOp::create(b, loc, func, stage, "r0");
-    if (number == 1 && *states.reductions[number][1].fixed > 1)
+    if (number == 1)
       prefetch(b, stage);
   }
 }
@@ -166,6 +180,10 @@ void SumScan::run() {
   for (KernelFunc *f : outputs)
     scheduleOutput(b, *f, *outputs[0]);
   scheduleStates(b);
+  // Some turns of a step with several sums, and not all of a long one: what is
+  // read of it so early is better read again.
+  constexpr int64_t instructions = 400;
+  states.func->getParentOfType<halide::PipelineOp>().setLookBack(instructions);
 }
 
 static std::optional<FamilyPlan> matchSumScan(const KernelFacts &facts,
