@@ -138,6 +138,10 @@ bool isAlone(const Said &said) {
   return said.pass == "attn-choose-algorithm" && said.name == "softmax";
 }
 
+/// Whether \p said tells how a recurrence is computed: the first of its place
+/// does, the others what became of its parts.
+bool isForm(const Said &said) { return said.name == "form"; }
+
 class Printer : public remark::detail::MLIRRemarkStreamerBase {
 public:
   Printer(llvm::raw_ostream &os, Explain form) : os(os), form(form) {}
@@ -205,9 +209,9 @@ private:
       os << summary.text();
   }
 
-  /// A line for each attention, and below it all that was said of its place; a
-  /// line for each softmax by itself, with why sums were not raised, and one
-  /// for the memory.
+  /// A line for each recurrence and each attention, and below it all that was
+  /// said of its place; a line for each softmax by itself, with why sums were
+  /// not raised, and one for the memory.
   void summarise() {
     llvm::stable_sort(remarks, [](const Said &a, const Said &b) {
       return a.place() < b.place();
@@ -220,13 +224,18 @@ private:
            end < remarks.size() && remarks[end].place() == first.place();)
         ++end;
       llvm::ArrayRef<Said> here(&first, end - begin);
-      const Said *choice = llvm::find_if(here, isChoice);
+      const Said *how = llvm::find_if(here, isForm),
+                 *choice = llvm::find_if(here, isChoice);
+      if (how != here.end())
+        os << first.placeText() << "recurrence: " << how->message << '\n';
       bool isAttention = choice != here.end();
       if (isAttention)
         os << first.placeText() << "attention, " << choice->name << ": "
            << choice->message << '\n';
       for (const Said &said : here)
-        if (isAttention && &said != choice)
+        if (&said == how || &said == choice)
+          continue;
+        else if (isAttention || how != here.end())
           os << "  " << (said.declined ? "declined: " : "") << said.message
              << '\n';
         else if (isAlone(said) || (alone && said.declined &&
@@ -234,7 +243,7 @@ private:
           os << first.placeText() << "no attention: " << said.message << '\n';
         else if (said.done && said.pass == "attn-plan-memory")
           os << first.placeText() << "memory: " << said.message << '\n';
-        else if (&said != choice)
+        else
           ++left;
     }
     if (left)

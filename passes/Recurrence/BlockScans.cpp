@@ -444,7 +444,7 @@ void Blocker::run() {
   };
   std::optional<int64_t> block = getConstantIntValue(size);
   remarkDone(
-      scan, "attn-block-scans", "recurrence",
+      scan, "attn-block-scans", "form",
       block ? format("sequential: one kernel takes {} steps at once",
                      count ? std::clamp<int64_t>(*count, 0, *block) : *block)
             : "sequential: one kernel takes 4 to 64 steps at once, by "

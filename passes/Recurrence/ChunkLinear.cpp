@@ -403,39 +403,39 @@ struct ChunkLinearAttention
       std::optional<int64_t> steps =
           getConstantIntValue(op.getSizes()[op.stepDim()]);
       if (steps && *steps <= 1) {
-        remarkDone(op, passName, "recurrence", "one step");
+        remarkDone(op, passName, "form", "one step");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
         continue;
       }
       int64_t size = chunkSize(op);
       if (decaysByValue(op)) {
-        remarkDone(op, passName, "recurrence",
+        remarkDone(op, passName, "form",
                    "step by step: values decay each by its own");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
       } else if (steps && *steps <= size) {
-        remarkDone(op, passName, "recurrence",
+        remarkDone(op, passName, "form",
                    format("parallel: {} steps are products of each with those "
                           "before it",
                           *steps));
         writeWhole(op, *steps);
       } else if (hasShortColumns(op) && mayAddEach(op, steps)) {
-        remarkDone(op, passName, "recurrence",
+        remarkDone(op, passName, "form",
                    "sequential: columns of the state stay in the first cache");
         rewriter.setInsertionPoint(op);
         rewriter.replaceOp(op, *op.decomposeOperation(rewriter));
       } else if (hasShortColumns(op) && !op.getBefore()) {
         // As few roundings of the state as of what the steps of a chunk make.
         constexpr int64_t size = 512;
-        remarkDone(op, passName, "recurrence",
+        remarkDone(op, passName, "form",
                    format("sequential within {} steps: columns of what these "
                           "make stay in the first cache, and a state from "
                           "chunk to chunk",
                           size));
         writeBlocks(op, size);
       } else if (!op.getNumValue()) {
-        remarkDone(op, passName, "recurrence",
+        remarkDone(op, passName, "form",
                    "a sum of keys, which queries read: the state is no larger "
                    "than a key");
         rewriter.setInsertionPoint(op);
@@ -445,7 +445,7 @@ struct ChunkLinearAttention
           widenState(made[0].getDefiningOp<attn::ScanOp>(), 0);
       } else {
         remarkDone(
-            op, passName, "recurrence",
+            op, passName, "form",
             format("chunked: products within {} steps{}, and a state "
                    "from chunk to chunk",
                    size,

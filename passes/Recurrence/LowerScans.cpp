@@ -145,7 +145,7 @@ struct LowerScans : heed::impl::AttnLowerScansBase<LowerScans> {
     for (attn::ScanOp scan : scans) {
       turnOutputs(scan);
       rewriter.setInsertionPoint(scan);
-      remarkDone(scan, "attn-lower-scans", "recurrence",
+      remarkDone(scan, "attn-lower-scans", "form",
                  "a loop over its steps: sequential");
       rewriter.replaceOp(scan, *scan.decomposeOperation(rewriter));
     }

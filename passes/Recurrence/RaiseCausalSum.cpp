@@ -365,7 +365,7 @@ bool SumRaiser::run() {
   if (!causal || !written->isReduceBy("arith.addf") || !match(*causal))
     return false;
   if (!isWorthwhile()) {
-    remarkDeclined(sum, raiseLinearPass, "linear-attention",
+    remarkDeclined(sum, raiseLinearPass, "form",
                    "left as a sum over pairs: there are few steps, and a state "
                    "would cost more");
     return false;

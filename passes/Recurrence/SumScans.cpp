@@ -453,7 +453,7 @@ void SumScans::write() {
   }
   for (unsigned row = 0; row < all.rows.size(); ++row)
     replaceRow(row, loop.getResults().drop_front(numStates));
-  remarkDone(scan, "attn-block-scans", "recurrence",
+  remarkDone(scan, "attn-block-scans", "form",
              format("sequential: one kernel takes {} steps at once, and sums "
                     "over columns of {} numbers",
                     stepsOfCall(),

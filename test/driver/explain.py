@@ -112,6 +112,19 @@ expect(orders["flops"] == "(2*E*F*M + 2*E*F*N or 2*E*M*N + 2*F*M*N)" and orders[
 alone = run(heedc, folder / "alone.heed", "--explain", "--emit=halide", "-o", folder / "alone.mlir").stderr
 expect("3:13: no attention: a softmax by itself: its rows are stored, [N, 7] of f32" in alone and "5:22: no attention: not raised: " in alone, alone)
 
+# A recurrence has a line with its form, and its attention, where it is one, another: by the number of steps it is one step, pairs, or goes by chunks.
+(folder / "retention.heed").write_text("""model retention(q, k: f32[H, N, 64], v: f32[H, N, 64]; gamma: f32[H]) {
+  scan t in 0..N, S: f32[H, 64, 64] = 0 {
+    S[h, e, f] = gamma[h] * S[h, e, f] + k[h, t, e] * v[h, t, f]
+    o[h, t, f] = sum(e) q[h, t, e] * S[h, e, f]
+  }
+  return o
+}""")
+for steps, form, raised in (("1", "one step", False), ("64", "parallel: 64 steps are products", True), ("16384", "sequential within 512 steps: ", False)):
+    said = run(heedc, folder / "retention.heed", "--set", f"N={steps}", "--explain", "--emit=halide", "-o", folder / "retention.mlir").stderr
+    expect(f":2:3: recurrence: {form}" in said and "  a linear attention: its state is a sum of products" in said, f"{steps} steps: {said}")
+    expect((":2:3: attention, streaming: " in said) == raised, f"{steps} steps: {said}")
+
 # What libHalide warns of is nothing that a user could act on: this kernel has an update that runs as it stands.
 (folder / "rows.heed").write_text("model rows(x: f32[N, M]) { return y[n, m] = softmax(m) x[n, m] }")
 rows = run(heedc, folder / "rows.heed", "--no-cache", "-o", folder / "rows")
