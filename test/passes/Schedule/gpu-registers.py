@@ -47,6 +47,12 @@ for name, at_least in {"large": 0.90, "halves": 0.78, "odd": 0.85, "small": 0.75
     assert ptx.count(step, "ld.shared.v4.b32") and not ptx.count(step, "ld.shared.b32"), name
     check_registers(kernel, name)
 
+# Sums that are stored as f64 are widened all at once where a loop of terms ends: tiles have half of the sums.
+kernels = ptx.kernels(inputs / "wide.heed")
+[kernel] = [kernel for kernel in kernels if ptx.count(kernel, "fma.rn.f32") > 200 and ptx.count(kernel, "st.global.b64")]
+share(ptx.loop(kernel), 0.78, "wide, a step")
+check_registers(kernel, "wide")
+
 # Without a loop around a step its operands come four terms at a time.
 for kernel in ptx.kernels(inputs / "short.heed"):
     check_registers(kernel, "short")
