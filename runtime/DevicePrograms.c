@@ -96,11 +96,12 @@ int heed_device_launch(void *context, void *state, const char *name,
 
 /* ---- memory between the parts of a kernel ---- */
 
-/* Bytes from the first element to the last; at least one. */
+/* Bytes from the first element to the last; at least one. Where nothing is
+ * computed libHalide's extents may be negative, and strides with them. */
 static size_t bytesOf(const struct halide_buffer_t *buffer) {
   int64_t last = 0;
   for (int32_t k = 0; k < buffer->dimensions; ++k)
-    if (buffer->dim[k].extent > 1)
+    if (buffer->dim[k].extent > 1 && buffer->dim[k].stride > 0)
       last += (int64_t)(buffer->dim[k].extent - 1) * buffer->dim[k].stride;
   return (size_t)(last + 1) * (size_t)((buffer->type.bits + 7) / 8);
 }

@@ -71,14 +71,13 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     outs() << "  FAIL heedc --emit=attn: " << error << "\n";
     return false;
   }
-  auto written = [&](std::string &problem) {
-    std::string library = heed::format("{}.written.so", slowLibrary), said;
+  auto other = [&](ReferenceKind kind, std::string &problem) {
+    std::string library = heed::format("{}.{}.so", slowLibrary, int(kind)),
+                said;
     if (llvm::sys::fs::exists(library) ||
-        tools.compileReference(origin, library, said, ReferenceKind::Written) ==
-            0)
+        tools.compileReference(origin, library, said, kind) == 0)
       return library;
-    problem = heed::format("heedc --backend=reference --declared-types:\n{}",
-                           errorsOf(said));
+    problem = heed::format("heedc --backend=reference:\n{}", errorsOf(said));
     return std::string();
   };
   Licence licence{whole ? fused.reordered
@@ -90,7 +89,7 @@ bool check(const std::string &source, const std::string &title, size_t stage,
     if (entries.size() > 1)
       outs() << "  entry " << entries[k]->entry << "\n";
     Checker checker(options, std::move(entries[k]), k);
-    good &= checker.open({fastLibrary, slowLibrary, written, licence}) &&
+    good &= checker.open({fastLibrary, slowLibrary, other, licence}) &&
             checker.run();
   }
   return good;

@@ -40,7 +40,7 @@ bool Checker::openModels(std::string &error) {
   std::vector<std::string> used = options.tools.weights;
   if (!drawnWeights.empty())
     used.push_back(drawnWeights);
-  written.reset();
+  others.clear();
   fast = Model::open(libraries.fast, used, entry, error);
   slow = fast ? Model::open(libraries.reference, used, entry, error) : nullptr;
   return slow != nullptr;
@@ -84,23 +84,24 @@ bool Checker::use(const Dims &dims, std::string &error) {
          openModels(error);
 }
 
-/// The outputs of the reference in the declared types. Empty where it cannot be
-/// had, which is said.
-std::vector<Array> Checker::runWritten(Draw &draw) {
+/// The outputs of a reference of another kind. Empty where it cannot be had,
+/// which is said.
+std::vector<Array> Checker::runOther(ReferenceKind kind, Draw &draw) {
   std::string error;
-  if (!written) {
+  std::unique_ptr<Model> &other = others[kind];
+  if (!other) {
     std::vector<std::string> used = options.tools.weights;
     if (!drawnWeights.empty())
       used.push_back(drawnWeights);
-    std::string library = libraries.written(error);
-    written =
+    std::string library = libraries.other(kind, error);
+    other =
         library.empty() ? nullptr : Model::open(library, used, entry, error);
-    if (!written) {
+    if (!other) {
       complain(error);
       return {};
     }
   }
-  return written->run(draw.inputs).outputs;
+  return other->run(draw.inputs).outputs;
 }
 
 namespace {
@@ -135,6 +136,10 @@ Draw Checker::nudge(const Draw &draw) {
 /// Of inputs changed by a rounding: one sample alone may be right by chance.
 constexpr int kSamples = 4;
 
+static bool isHalf(const Array &array) {
+  return array.type == HEED_F16 || array.type == HEED_BF16;
+}
+
 /// Fills in how far the outcomes are apart. What is not within the bound of
 /// rounded results is compared with what f32 can give, too.
 void Checker::judge(Draw &draw, Comparison &c) {
@@ -154,18 +159,23 @@ void Checker::judge(Draw &draw, Comparison &c) {
   compareAll({});
   if (c.same)
     return;
-  std::vector<Array> plain = runWritten(draw);
+  std::vector<Array> plain = runOther(ReferenceKind::Written, draw);
   if (plain.size() != count)
     return;
   std::vector<std::vector<Array>> others;
   for (auto kind : {Arithmetic::Flush, Arithmetic::Up, Arithmetic::Down}) {
     Arithmetic arithmetic(kind);
-    others.push_back(runWritten(draw));
+    others.push_back(runOther(ReferenceKind::Written, draw));
   }
   for (int sample = 0; sample < kSamples; ++sample) {
     Draw nudged = nudge(draw);
     others.push_back(slow->run(nudged.inputs).outputs);
-    others.push_back(runWritten(nudged));
+    others.push_back(runOther(ReferenceKind::Written, nudged));
+  }
+  std::vector<Array> above, below;
+  if (llvm::any_of(c.slow.outputs, isHalf)) {
+    above = runOther(ReferenceKind::Above, draw);
+    below = runOther(ReferenceKind::Below, draw);
   }
   std::vector<Measured> measured(count);
   for (size_t k = 0; k < count; ++k) {
@@ -173,6 +183,11 @@ void Checker::judge(Draw &draw, Comparison &c) {
     for (const std::vector<Array> &outputs : others)
       if (k < outputs.size() && outputs[k].shape == c.slow.outputs[k].shape)
         measured[k].others.push_back(&outputs[k]);
+    if (isHalf(c.slow.outputs[k]) && above.size() == count &&
+        below.size() == count) {
+      measured[k].above = &above[k];
+      measured[k].below = &below[k];
+    }
     // Beyond 87 an exponential leaves the normal numbers of f32. What is no
     // number in the inputs must be seen, however large the scores are.
     bool numbers = draw.kind != Kind::NaN && draw.kind != Kind::MinusInfinity;

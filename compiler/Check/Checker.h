@@ -5,7 +5,9 @@
 #include "compiler/Check/Check.h"
 #include "compiler/Check/Compare.h"
 #include "compiler/Check/Inputs.h"
+#include "compiler/Check/Tools.h"
 #include <functional>
+#include <map>
 #include <set>
 
 namespace heed::check {
@@ -25,11 +27,11 @@ struct Comparison {
   bool hasNaN() const;
 };
 
-/// The three libraries of one source. The last is compiled when it is needed.
+/// The libraries of one source, of which others are compiled when needed.
 struct Libraries {
   std::string fast, reference;
-  /// The path of the reference in the declared types; empty with an error.
-  std::function<std::string(std::string &error)> written;
+  /// The path of the reference of another kind; empty with an error.
+  std::function<std::string(ReferenceKind kind, std::string &error)> other;
   Licence licence; ///< of the fast one (compare)
 };
 
@@ -61,7 +63,7 @@ private:
   bool openModels(std::string &error);
   bool use(const Dims &dims, std::string &error);
   Comparison compareOn(Draw &draw);
-  std::vector<Array> runWritten(Draw &draw);
+  std::vector<Array> runOther(ReferenceKind kind, Draw &draw);
   Draw nudge(const Draw &draw);
   void judge(Draw &draw, Comparison &c);
   Recipe attemptOf(const Recipe &recipe, unsigned attempt);
@@ -85,7 +87,8 @@ private:
   size_t entry; ///< of the model
   Random random;
   Libraries libraries;
-  std::unique_ptr<Model> fast, slow, written;
+  std::unique_ptr<Model> fast, slow;
+  std::map<ReferenceKind, std::unique_ptr<Model>> others;
   std::string drawnWeights; ///< the file, if weights are drawn
   Dims opened;              ///< dims of the parameters of that file
   std::vector<Difference> worst;

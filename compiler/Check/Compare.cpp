@@ -80,6 +80,10 @@ bool Measured::isOpen(int64_t at) const {
   return overflows && (isNoNumber(written) || llvm::any_of(others, isNoNumber));
 }
 
+bool Measured::isTied(int64_t at, double x) const {
+  return (above && x == above->get(at)) || (below && x == below->get(at));
+}
+
 Difference compare(const Array &value, const Array &reference,
                    const Measured *measured, Licence licence) {
   Difference d;
@@ -91,7 +95,7 @@ Difference compare(const Array &value, const Array &reference,
   int digits = value.type == HEED_F16 ? 11 : value.type == HEED_BF16 ? 8 : 24;
   double rounding = digits < 24 ? std::ldexp(1.0, -digits) : 0;
   const Array *written = measured ? measured->written : nullptr;
-  Rows rows(reference, measured, real ? 1e-5 + rounding : 0);
+  Rows rows(reference, measured, real ? kBound + rounding : 0);
   double scale = 0;
   for (double row : rows.scale)
     scale = std::max(scale, row);
@@ -114,7 +118,8 @@ Difference compare(const Array &value, const Array &reference,
       same = x == r || (written && x == written->get(k));
     } else if (std::isfinite(r) && std::isfinite(x)) {
       error = std::fabs(x - r);
-      same = error <= allowed || (measured && measured->isOpen(k));
+      same = error <= allowed ||
+             (measured && (measured->isOpen(k) || measured->isTied(k, x)));
     } else if (std::isfinite(r)) {
       same = (written && !std::isfinite(written->get(k))) ||
              (measured && measured->isOpen(k));

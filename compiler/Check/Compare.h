@@ -7,6 +7,9 @@
 
 namespace heed::check {
 
+/// Of results in f32: |x - reference| / max |reference| of the row.
+constexpr double kBound = 1e-5;
+
 struct Difference {
   double maxAbs = 0;   ///< over finite elements
   double judged = 0;   ///< maxAbs / max |reference|
@@ -27,12 +30,19 @@ struct Measured {
   /// operation rounds up or down, and of inputs changed by a rounding; and the
   /// reference of these.
   std::vector<const Array *> others;
+  /// Of a 16-bit type: the reference where what is rounded to 16 bits was
+  /// larger by kBound of itself, and where it was smaller. Null where not asked
+  /// for.
+  const Array *above = nullptr, *below = nullptr;
   /// Terms may be so large that the reference's f64 overflows as well.
   bool overflows = false;
 
   /// Whether f32 may have no number there: sums of which each has one may be
   /// 0 and infinite together.
   bool isOpen(int64_t at) const;
+
+  /// Whether \p x is the number on the other side of a tie of two of 16 bits.
+  bool isTied(int64_t at, double x) const;
 };
 
 /// In what kernels may differ from the equations beside rounding.
@@ -63,7 +73,9 @@ struct Licence {
 /// `written` and the `others` are in rows of its size, times a small factor; it
 /// may overflow where `written` does, and an integer be what it is there. If
 /// `overflows`, nothing is asked where the reference, `written` or one of the
-/// `others` has no number.
+/// `others` has no number. A number of 16 bits may be what `above` or `below`
+/// has there: the next one may be further than one rounding, which is half of
+/// their distance.
 ///
 /// With \p licence for logarithms reals may be off by 8 * 2^-24 in any row, for
 /// weights over queries by as much of the row's largest times the largest

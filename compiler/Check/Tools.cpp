@@ -1,5 +1,6 @@
 //===- Tools.cpp - heedc and heed-opt as the checker runs them ------------===//
 #include "compiler/Check/Tools.h"
+#include "compiler/Check/Compare.h"
 #include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -143,6 +144,9 @@ int Tools::compileReference(const std::string &source,
     list.push_back("--report-scores");
   if (kind == ReferenceKind::Written)
     list.push_back("--declared-types");
+  if (kind == ReferenceKind::Above || kind == ReferenceKind::Below)
+    list.push_back(heed::format(
+        "--nudge={}", kind == ReferenceKind::Above ? kBound : -kBound));
   llvm::append_range(list, sourceFlags(source));
   return execute(list, text);
 }

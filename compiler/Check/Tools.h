@@ -14,7 +14,10 @@ namespace heed::check {
 enum class ReferenceKind {
   Plain,
   Measured, ///< with the results of reference-report-scores
-  Written   ///< in the declared types, not in f64
+  Written,  ///< in the declared types, not in f64
+  /// What is rounded to 16 bits is a little larger, or smaller, before.
+  Above,
+  Below
 };
 
 /// How the compiler is called for every source of a run.

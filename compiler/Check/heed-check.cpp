@@ -284,9 +284,11 @@ const char kOverview[] =
     "mismatch, with the smallest failing sizes and the first element that\n"
     "differs, or where a dim has larger sizes and none was accepted. The\n"
     "error |x - ref| / max|ref| of each row must stay below 1e-5, plus one\n"
-    "rounding of a 16-bit type, or be as small as in rows of that size when\n"
-    "the equations are computed in f32 as they are written; with\n"
-    "--products=bf16, where a factor may be rounded to the next bf16, 2^-8.\n";
+    "rounding of a 16-bit type (the next number of that type where 1e-5 of\n"
+    "itself decides which of the two it is), or be as small as in rows of\n"
+    "that size when the equations are computed in f32 as they are written;\n"
+    "with --products=bf16, where a factor may be rounded to the next bf16,\n"
+    "2^-8.\n";
 
 /// The number of the pass of --after; none asked for: the last of size_t.
 bool findStage(Tools &tools, size_t &stage) {

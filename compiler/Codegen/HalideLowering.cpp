@@ -115,6 +115,24 @@ struct Literals : IRMutator {
   }
 };
 
+/// Numbers that are added to an i32, which does not overflow, are added to the
+/// i64 that is made of it. Places that differ by a number are then one register
+/// and that number, in code for CUDA.
+struct OffsetsOutside : IRMutator {
+  using IRMutator::visit;
+  Expr visit(const Cast *cast) override {
+    Expr same = IRMutator::visit(cast);
+    cast = same.as<Cast>();
+    const Add *sum =
+        cast && cast->type == Int(64) ? cast->value.as<Add>() : nullptr;
+    auto number = sum ? as_const_int(sum->b) : std::nullopt;
+    if (!number || sum->type != Int(32))
+      return same;
+    return Add::make(mutate(Cast::make(Int(64), sum->a)),
+                     make_const(Int(64), *number));
+  }
+};
+
 /// Says of vectors of four that they lie at a multiple of four numbers where
 /// that is so, for CUDA's code generator, which else takes them one by one.
 /// Places are i64, and libHalide does not see through what made them so.
@@ -282,13 +300,13 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
     pipeline.add_custom_lowering_pass(new Contract);
   }
   if (target.has_feature(Target::CUDA))
-    for (IRMutator *change :
-         std::initializer_list<IRMutator *>{new GroupsOfFour, new FourHalves})
+    for (IRMutator *change : std::initializer_list<IRMutator *>{
+             new OffsetsOutside, new GroupsOfFour, new FourHalves})
       pipeline.add_custom_lowering_pass(change);
-  if (target.has_gpu_feature())
+  if (target.has_gpu_feature()) {
     pipeline.add_custom_lowering_pass(makeRegisterPass());
-  if (target.has_gpu_feature())
+    pipeline.add_custom_lowering_pass(makeTurnPass());
     pipeline.add_custom_lowering_pass(new KeepAnswers(promises));
-  else if (promises)
+  } else if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);
 }

@@ -20,6 +20,10 @@ Halide::Internal::IRMutator *makeRegisterPass();
 /// (HalideOwnStores.cpp).
 Halide::Internal::IRMutator *makeOwnStorePass();
 
+/// Makes one part of stages of a block of a GPU that are under one condition
+/// (HalideTurns.cpp).
+Halide::Internal::IRMutator *makeTurnPass();
+
 } // namespace heed
 
 #endif

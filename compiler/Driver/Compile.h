@@ -80,6 +80,9 @@ struct CompileOptions {
   /// For heed-check: the reference's further results, the reference without
   /// f64, and kernels without the last pass on the host.
   bool reportScores = false, declaredTypes = false, memoryPlan = true;
+  /// For heed-check: what the reference rounds to 16 bits is that part of
+  /// itself larger before.
+  double nudge = 0;
   /// Kernels check what their schedules promise, as those of IR that a person
   /// edited do.
   bool checkPromises = false;

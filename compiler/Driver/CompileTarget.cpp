@@ -161,6 +161,7 @@ bool Compilation::compileFor(size_t which, ModuleOp module) {
           reference::Options reference;
           reference.reportScores = options.reportScores;
           reference.declaredTypes = options.declaredTypes;
+          reference.nudge = options.nudge;
           reference::buildPipeline(manager, reference);
         }))
       return false;

@@ -178,6 +178,11 @@ struct CommandLine {
       cl::desc("The reference in the declared types, not in f64, for "
                "heed-check"),
       cl::Hidden, cl::cat(category)};
+  cl::opt<double> nudge{
+      "nudge",
+      cl::desc("What the reference rounds to 16 bits is that part of itself "
+               "larger before, for heed-check"),
+      cl::init(0), cl::Hidden, cl::cat(category)};
   cl::opt<bool> noMemoryPlan{
       "no-memory-plan",
       cl::desc("An allocation for each buffer, for heed-check"), cl::Hidden,
@@ -229,6 +234,7 @@ struct CommandLine {
     options.optLevel = level;
     options.reportScores = reportScores;
     options.declaredTypes = declaredTypes;
+    options.nudge = nudge;
     options.memoryPlan = !noMemoryPlan;
     options.checkPromises = checkPromises;
     options.cache = !noCache;

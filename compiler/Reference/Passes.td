@@ -54,7 +54,9 @@ def ReferencePromote : Pass<"reference-promote", "::mlir::func::FuncOp"> {
     function takes keeps its type and is extended at entry, parameters where they are read. A value that feeds a
     comparison, a conversion to int, `round`, `floor`, `ceil` or `trunc` is first rounded to f32, so that the
     reference takes the same discrete choices as a program in f32 would; so is a cast from f64 to f32. Results
-    are rounded back to f32 unless `f64-results` keeps them as they are.
+    are rounded back to f32 unless `f64-results` keeps them as they are. With `nudge`, what was computed and is
+    rounded to f16 or bf16 is that part of itself larger first: another number comes out where a program in f32
+    may round to either of two.
 
     ```mlir
     func.func @less(%x: f32, %y: f32) -> i1 {
@@ -76,7 +78,8 @@ def ReferencePromote : Pass<"reference-promote", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let options = [Option<"f64Results", "f64-results", "bool", "false", "f32 results of the model become f64, unrounded">];
+  let options = [Option<"f64Results", "f64-results", "bool", "false", "f32 results of the model become f64, unrounded">,
+                 Option<"nudge", "nudge", "double", "0", "how much larger a number is before it is rounded to 16 bits, of itself">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 

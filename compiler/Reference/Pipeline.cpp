@@ -17,6 +17,7 @@ void heed::reference::buildPipeline(OpPassManager &pm, const Options &options) {
   if (!options.declaredTypes) {
     reference::ReferencePromoteOptions promote;
     promote.f64Results = options.f64Results;
+    promote.nudge = options.nudge;
     pm.addNestedPass<func::FuncOp>(reference::createReferencePromote(promote));
   }
   pm.addPass(createCanonicalizerPass());

@@ -21,6 +21,9 @@ struct Options {
   /// Compute in the declared types, not in f64: what the equations give as they
   /// are written (heed-check).
   bool declaredTypes = false;
+  /// What is rounded to 16 bits is that part of itself larger before
+  /// (heed-check).
+  double nudge = 0;
 };
 
 /// Module passes from attn IR (docs/ir.md, 1 or 2) to linalg, scf, arith and

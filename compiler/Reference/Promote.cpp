@@ -48,14 +48,34 @@ Value converted(OpBuilder &b, Location loc, Value value, Type element) {
       .getResult(0);
 }
 
+bool roundsToHalf(Operation *op) {
+  return isa<arith::TruncFOp>(op) &&
+         getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16;
+}
+
 /// Whether a small error in its operands may change \p op's result by much. To
 /// 16 bits is such a step, and one that starts at the declared type.
 bool isDiscrete(Operation *op) {
-  if (isa<arith::TruncFOp>(op))
-    return getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16;
-  return isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp,
+  return roundsToHalf(op) ||
+         isa<arith::CmpFOp, arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp,
              math::FloorOp, math::CeilOp, math::RoundOp, math::RoundEvenOp,
              math::TruncOp>(op);
+}
+
+/// Whether \p value is one number of what was given, in whatever type: nothing
+/// is computed of which a kernel's result might be another.
+bool isGiven(Value value) {
+  while (auto widening = value.getDefiningOp<arith::ExtFOp>())
+    value = widening.getIn();
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg)
+    return value.getDefiningOp() &&
+           value.getDefiningOp()->getName().getStringRef() == "attn.param";
+  Operation *owner = arg.getOwner()->getParentOp();
+  if (isa<func::FuncOp>(owner))
+    return true;
+  auto generic = dyn_cast<linalg::GenericOp>(owner);
+  return generic && isGiven(generic.getMatchingOpOperand(arg)->get());
 }
 
 /// A constant of f32 as one of f64; others as they are.
@@ -186,6 +206,11 @@ private:
         if (operand.get().getType() == f32) {
           Value wide = arith::ExtFOp::create(b, op->getLoc(), b.getF64Type(),
                                              operand.get());
+          if (nudge != 0 && roundsToHalf(op) && !isGiven(operand.get()))
+            wide = arith::MulFOp::create(
+                b, op->getLoc(), wide,
+                arith::ConstantOp::create(b, op->getLoc(),
+                                          b.getF64FloatAttr(1 + nudge)));
           operand.set(arith::TruncFOp::create(b, op->getLoc(), f32, wide));
         }
     });

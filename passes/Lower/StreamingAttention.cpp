@@ -50,8 +50,7 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   plan.group = plan.byRow ? 1 : registerGroup(target);
   plan.keyGroup = plan.group;
   if (target.isGPU()) {
-    plan.plainScores = hasPlainScores(op);
-    plan.ownQueries = queriesOfThread(target, plan.plainScores);
+    plan.ownQueries = queriesOfThread(op, target);
     int64_t values =
         *getConstantIntValue(op.getSizes()[op.firstDim(DimKind::Value)]);
     plan.keyGroup =

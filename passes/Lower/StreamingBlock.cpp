@@ -1,6 +1,7 @@
 //===- StreamingBlock.cpp - a block of keys in streaming attention --------===//
 #include "passes/Lower/StreamingBuilder.h"
 #include "passes/Mutation.h"
+#include "passes/Plan/AttentionPlan.h"
 #include "passes/Plan/ScoreBound.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,9 +37,13 @@ Value Streaming::live(Ops &o, const StreamingStage &stage,
                      : o.less(number, stage.count);
   if (op.getWhere().empty() || mutated("streaming.forget-mask"))
     return inside;
-  Value seen =
-      region(o, op.getWhere(), at.batch, query(o, at), key(o, stage, at), {});
-  return o.both(inside, seen);
+  // Of places behind the end nothing is kept: a mask that only compares may be
+  // asked of them, too, which leaves a GPU's registers to others.
+  bool anywhere = onGPU() && stage.places == 1 && comparesOnly(op.getWhere());
+  Value i = anywhere ? o.addi(o.muli(at.tile, o.i(plan.tile)), at.lane)
+                     : query(o, at),
+        j = anywhere ? keyOf(o, stage, number) : key(o, stage, at);
+  return o.both(inside, region(o, op.getWhere(), at.batch, i, j, {}));
 }
 
 /// -1 where weights are not negative: the bits of any weight are above its

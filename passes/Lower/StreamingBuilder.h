@@ -30,7 +30,7 @@ public:
         normaliser(attn::Normaliser::of(op)),
         bounded(form == attn::Form::Bounded),
         shifted(op.getMaximum() && !bounded), summed(op.getSum() != nullptr),
-        marked(shifted && isDear(op.getWhere())),
+        marked(shifted && (target.isGPU() || isDear(op.getWhere()))),
         anySign(!normaliser.isNonNegative || !op.getWeight().empty()) {}
 
   FailureOr<StreamingResults> run();
@@ -335,7 +335,8 @@ private:
   bool shifted; ///< scores are taken less a running maximum
   bool summed;  ///< weights are divided by their sum
   /// What a mask says of a pair costs much: scores of absent keys are -inf, so
-  /// that weights need not ask it again.
+  /// that weights need not ask it again. On a GPU always: an instruction is
+  /// one.
   bool marked;
   bool anySign; ///< weights may be any number, else they are at least 0
   /// Scores are kept times this: the exponential is one of 4, or of 2 where it

@@ -331,6 +331,10 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
   if (!shifted)
     return s;
   Value seen = live(o, stage, at);
+  // A thread with no key that is there would skip its products: to ask each
+  // time costs more, and what they were before stays in registers.
+  if (seen && onGPU())
+    seen = o.hidden(seen, at.lane);
   if (!seen || !marked)
     return o.select(seen, s, o.f(lowest));
   // A select of floats is one of finite ones to LLVM.

@@ -212,20 +212,45 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
-bool heed::hasPlainScores(attn::AttentionLike op) {
-  return op.getWhere().empty() && op.numTerms() == 1 && op.pair(0).empty() &&
+bool heed::comparesOnly(Region &where) {
+  return !where
+              .walk([](Operation *inner) {
+                return inner->hasTrait<OpTrait::ConstantLike>() ||
+                               inner->hasTrait<OpTrait::IsTerminator>() ||
+                               isa<arith::AddIOp, arith::SubIOp, arith::CmpIOp,
+                                   arith::AndIOp, arith::OrIOp,
+                                   arith::IndexCastOp>(inner)
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+/// Whether scores are one term of products, times a number at most.
+static bool hasPlainScores(attn::AttentionLike op) {
+  return op.numTerms() == 1 && op.pair(0).empty() &&
          std::distance(op.getScore().front().begin(),
                        op.getScore().front().end()) <= 3;
 }
 
 // A query has the sums of a group and those of a block, its maximum and its
-// sum. Beside a mask's places, or what makes a score of its terms, ptxas
-// spilled half of the sums of four queries.
-int64_t heed::queriesOfThread(const halide::Target &target,
-                              bool hasPlainScores) {
-  int64_t ofQuery = 2 * registerGroup(target) + 2, others = 48;
-  return hasPlainScores && 4 * ofQuery + others <= target.threadRegisters ? 4
-                                                                          : 2;
+// sum. What makes a score of its terms, a mask that reads, or dims that are no
+// vectors leave no registers for those of four: ptxas spilled.
+int64_t heed::queriesOfThread(attn::AttentionLike op,
+                              const halide::Target &target) {
+  constexpr int64_t vector = 4;
+  int64_t group = registerGroup(target), ofQuery = 2 * group + 2, others = 48;
+  auto isWhole = [&](unsigned dim, int64_t by) {
+    return getConstantIntValue(op.getSizes()[dim]).value_or(1) % by == 0;
+  };
+  bool isPlain = hasPlainScores(op) &&
+                 (op.getWhere().empty() ||
+                  (comparesOnly(op.getWhere()) &&
+                   isWhole(op.firstDim(DimKind::Value), group) &&
+                   llvm::all_of(op.contractDims(0), [&](unsigned dim) {
+                     return isWhole(dim, vector);
+                   })));
+  return isPlain && 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
 }
 
 // As few as the threads that have sums of values leave, so that all threads
@@ -252,7 +277,7 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
     return getConstantIntValue(op.getSizes()[dim]).value_or(0);
   };
   const int64_t group = registerGroup(target),
-                ownQueries = queriesOfThread(target, hasPlainScores(op));
+                ownQueries = queriesOfThread(op, target);
   int64_t ofQuery = 0, ofKey = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
     int64_t length = 1;

@@ -19,11 +19,10 @@ llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
 
-/// Whether scores are one term of products, times a number at most, without a
-/// mask: they take few registers beside their sums.
-bool hasPlainScores(attn::AttentionLike op);
-/// How many queries a thread of a GPU has, with plain scores or with others.
-int64_t queriesOfThread(const halide::Target &target, bool hasPlainScores);
+/// Whether \p where says what it does by sums and comparisons of places alone.
+bool comparesOnly(mlir::Region &where);
+/// How many queries a thread of a GPU has.
+int64_t queriesOfThread(attn::AttentionLike op, const halide::Target &target);
 /// How many keys it has of a block of \p keys, where a block of threads has
 /// \p queries, a thread \p ownQueries, and there are \p values value dims.
 int64_t keysOfThread(const halide::Target &target, int64_t ownQueries,

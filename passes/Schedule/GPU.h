@@ -25,9 +25,9 @@ struct GPUTile {
 };
 
 /// The tile that computes \p count products of \p rows x \p columns soonest, by
-/// what is known of their extents.
+/// what is known of their extents. A thread's sums take \p sumRegisters each.
 GPUTile chooseGPUTile(KnownExtent rows, KnownExtent columns, int64_t count,
-                      const halide::Target &target);
+                      int64_t sumRegisters, const halide::Target &target);
 
 } // namespace heed
 

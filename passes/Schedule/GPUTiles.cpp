@@ -24,7 +24,8 @@ double GPUTile::slots() const {
 }
 
 GPUTile heed::chooseGPUTile(KnownExtent rows, KnownExtent columns,
-                            int64_t count, const halide::Target &target) {
+                            int64_t count, int64_t sumRegisters,
+                            const halide::Target &target) {
   // Each has as many threads, or half of them, that elements of a step are
   // fetched as vectors of four.
   static constexpr GPUTile tiles[] = {
@@ -35,8 +36,8 @@ GPUTile heed::chooseGPUTile(KnownExtent rows, KnownExtent columns,
   const GPUTile *best = nullptr;
   double most = -1;
   for (const GPUTile &tile : tiles) {
-    int64_t registers = tile.ownRows * tile.ownColumns + tile.ownRows +
-                        tile.ownColumns + kOtherRegisters;
+    int64_t registers = sumRegisters * tile.ownRows * tile.ownColumns +
+                        tile.ownRows + tile.ownColumns + kOtherRegisters;
     int64_t bytes = (tile.rows + tile.columns + 8) * GPUTile::steps * 4;
     if (registers > target.threadRegisters || bytes > target.sharedBytes)
       continue;

@@ -86,6 +86,16 @@ struct Ops {
     Value number = arith::ExtUIOp::create(b, loc, b.getI8Type(), c);
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, one);
   }
+  /// \p c, of which libHalide knows nothing for all places of a loop over
+  /// \p place together: what is computed for them is not under it.
+  Value hidden(Value c, Value place) {
+    Value any = bits(halide::UnboundedOp::create(
+        b, loc, arith::SIToFPOp::create(b, loc, b.getF32Type(), place)));
+    Value number = arith::ExtUIOp::create(b, loc, b.getI32Type(), c);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                 arith::XOrIOp::create(b, loc, number, any),
+                                 any);
+  }
   Value select(Value c, Value x, Value y) {
     return c ? arith::SelectOp::create(b, loc, c, x, y).getResult() : x;
   }

@@ -192,6 +192,15 @@ model m(x: f32[K], y: f32[L], ids: i32[N, M]; far: f32[J]) {
         x = f32(5)
         compare(program, dict(x=x, ids=np.array([3, 1], np.int32)), dict(s=x[3].astype(np.float64) * 2))
 
+    # Of an empty table no position is inside, the one before its first neither; x says which are reached.
+    for program in both("nothing", """
+model m(x: f32[N], table: f32[P], at: i32) {
+  return y[n] = x[n] + table[at + n], z[n] = if x[n] > 0 then table[at + n] else 0
+}"""):
+        x, table = np.array([1, -1], np.float32), f32(5)
+        compare(program, dict(x=x, table=table, at=2), dict(y=x + table[2:4].astype(np.float64), z=[table[2], 0]))
+        for rows, at in (0, -1), (0, 0), (0, 1), (5, -1), (5, 5):
+            expect_error(outputs(program, dict(x=x[:1], table=f32(rows), at=at), []), "is out of range for table (axis 0)")
 
 @group
 def logarithms():

@@ -47,6 +47,12 @@ for name, at_least in {"large": 0.90, "halves": 0.78, "odd": 0.85, "small": 0.75
     assert ptx.count(step, "ld.shared.v4.b32") and not ptx.count(step, "ld.shared.b32"), name
     check_registers(kernel, name)
 
+# Sums that are stored as f64 are widened all at once where a loop of terms ends: tiles have half of the sums.
+kernels = ptx.kernels(inputs / "wide.heed")
+[kernel] = [kernel for kernel in kernels if ptx.count(kernel, "fma.rn.f32") > 200 and ptx.count(kernel, "st.global.b64")]
+share(ptx.loop(kernel), 0.78, "wide, a step")
+check_registers(kernel, "wide")
+
 # Without a loop around a step its operands come four terms at a time.
 for kernel in ptx.kernels(inputs / "short.heed"):
     check_registers(kernel, "short")
@@ -60,12 +66,19 @@ for name in "attention-64", "attention-128", "attention-halves":
     share(scores, 0.75, f"{name}, scores")
     share(values, 0.40, f"{name}, values")
     assert ptx.count(scores, "ld.shared.v4.b32") and ptx.count(values, "ld.shared.v4.b32"), name
+    # A turn that the mask leaves out is skipped by one branch, not stage by stage: else what a stage leaves in registers lives through all turns. Others are
+    # of loops, and of the stages that some threads have.
+    assert ptx.count(ptx.loop(kernel), "bra") <= 14, name
     check_registers(kernel, name)
 
-# Without a mask a thread has four queries, and weights and maxima take one instruction each for what was a polynomial and a choice. A turn of the loop over
-# keys is 16 or 8 turns of the scores' loop (of eight or sixteen dims), 12 or 4 of the values' (of four or eight keys), and the rest once. ptxas makes one
+# Scores that are more than their product, and masks that read, leave registers for two queries.
+for kernel in ptx.kernels(inputs / "alibi.heed") + ptx.kernels(inputs / "lengths.heed"):
+    check_registers(kernel, "two queries")
+
+# With plain scores a thread has four queries, and weights and maxima take one instruction each for what was a polynomial and a choice. A turn of the loop over
+# keys is 8 turns of the scores' loop (of eight or sixteen dims), 12 or 4 of the values' (of four or eight keys), and the rest once. ptxas makes one
 # instruction of the selects that absent keys take beside each sum of a value, a predicate of the sum: 0.73 and 0.70 of its instructions are FMAs of products.
-for name, turns, at_least in ("full-64", (8, 12), 0.52), ("full-128", (8, 4), 0.50):
+for name, turns, at_least in ("full-64", (8, 12), 0.52), ("full-128", (8, 4), 0.50), ("attention-64", (8, 12), 0.52), ("attention-128", (8, 4), 0.50):
     [kernel] = ptx.kernels(inputs / f"{name}.heed")
     scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
     share(scores, 0.80, f"{name}, scores")
