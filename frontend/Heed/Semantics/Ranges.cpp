@@ -278,7 +278,8 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
   addGuardIndices(eq, used);
   bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
   // A place that is not reached counts as position 0, which is in range of an
-  // extent of 1; where the extent is 0 all that is reached moves up by one.
+  // extent of 1; where the extent is 0 all that is reached moves up by one, but
+  // for what is negative, as an argmax of nothing is.
   Size limit = sizes.max(extent, Size(1));
   evaluate(limit, place);
   Size empty = sizes.max(Size(1) - extent, Size(0));
