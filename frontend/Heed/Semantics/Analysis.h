@@ -75,6 +75,9 @@ private:
                    ModelInput &input);
   bool finish(const ast::Name &name, bool isEntry, Frame &frame);
   bool checkResults(ArrayRef<ast::TypePtr> types, const EnvPtr &env);
+  static Ty numberType(const Binding &number);
+  std::optional<TensorVal> numberTensor(const Binding &number, Ty type,
+                                        Range place);
   std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
 
   //===--- Statements.cpp -------------------------------------------------===//
@@ -122,10 +125,14 @@ private:
                   std::vector<std::string> &names);
   void noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
                  Range place, Env &env);
+  using NumberTypes = std::map<std::string, Ty>; ///< by names
+  void holdNumbers(const NumberTypes &types, Env &env);
+  bool asOneStep(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
+                 Frame &frame, NumberTypes &types, bool &again);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
-             std::vector<std::string> &carried);
+             std::vector<std::string> &carried, NumberTypes *types);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
-                 Frame &frame, RolledFor &step);
+                 Frame &frame, RolledFor &step, NumberTypes *types);
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;

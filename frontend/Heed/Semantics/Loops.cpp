@@ -231,6 +231,72 @@ Analysis::loopRange(StringRef what, const Name &var, const Expr &lo,
   return std::pair(*from, *to);
 }
 
+/// Numbers that a turn binds anew become tensors of rank 0 of the types that
+/// they have after one.
+void Analysis::holdNumbers(const NumberTypes &types, Env &env) {
+  for (auto &[name, type] : types) {
+    Binding &number = env.names.find(name)->second;
+    if (auto tensor = numberTensor(number, type, number.place))
+      number = Binding::of(*tensor, number.place);
+  }
+}
+
+/// The loop as a step, if each turn is the same code. If not, `again` says that
+/// it is worth to be unrolled, or to be looked at again with the numbers in
+/// `types` as tensors; all is as it was before, then.
+/// Long: what is tried is undone.
+bool Analysis::asOneStep(const ForStmt &stmt, const Size &lo, const Size &hi,
+                         Frame &frame, NumberTypes &types, bool &again) {
+  bool canUnroll = lo.constant() && hi.constant();
+  llvm::SaveAndRestore outerUnroll(needsUnroll);
+  Env before = *frame.env;
+  size_t messages = pending.size();
+  auto factsBefore = sizes.facts();
+  auto positiveBefore = positive;
+  auto activeBefore = active;
+  bool staticBefore = staticArgument;
+  auto callsBefore = numCalls;
+  size_t checksBefore = checks.size();
+  auto firstUpdateBefore = firstUpdate;
+  bool hasTypes = !types.empty();
+  ++rolled;
+  ++speculating;
+  holdNumbers(types, *frame.env);
+  RolledFor loop;
+  bool ok = rolledFor(stmt, lo, hi, frame, loop,
+                      canUnroll || hasTypes ? nullptr : &types);
+  --rolled;
+  --speculating;
+  again = canUnroll ? needsUnroll : !hasTypes && !types.empty();
+  // Where its body gave up without a word, since unrolled it may have been
+  // right.
+  bool said =
+      llvm::any_of(llvm::drop_begin(pending, messages),
+                   [](const Pending &message) { return message.isError; });
+  if (!ok && !said && needsUnroll && !again)
+    error(stmt.range, format("each turn of this loop is code of its own, "
+                             "because a shape, a kind or a slice depends on "
+                             "'{}': expected a range known when compiling "
+                             "(--set gives a size)",
+                             stmt.var.text));
+  if (!again) {
+    flushPending();
+    sink->push_back(std::move(loop));
+    return ok;
+  }
+  pending.resize(messages);
+  sizes.restoreFacts(factsBefore);
+  positive = positiveBefore;
+  active = activeBefore;
+  staticArgument = staticBefore;
+  numCalls = callsBefore;
+  checks.erase(checks.begin() + checksBefore, checks.end());
+  firstUpdate = firstUpdateBefore;
+  tooManyCopies = false;
+  *frame.env = before;
+  return false;
+}
+
 bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
   auto range = loopRange("loop", stmt.var, *stmt.lo, *stmt.hi, frame.env);
   if (!range)
@@ -238,52 +304,14 @@ bool Analysis::executeFor(const ForStmt &stmt, Frame &frame) {
   auto &[lo, hi] = *range;
   auto from = lo.constant(), to = hi.constant();
   // One turn or none is no loop.
+  NumberTypes types;
   if (!from || !to || *to - *from > 1) {
-    bool outerUnroll = needsUnroll;
-    Env before = *frame.env;
-    size_t messages = pending.size();
-    ++rolled;
-    ++speculating;
-    auto factsBefore = sizes.facts();
-    auto positiveBefore = positive;
-    auto activeBefore = active;
-    bool staticBefore = staticArgument;
-    auto callsBefore = numCalls;
-    size_t checksBefore = checks.size();
-    auto firstUpdateBefore = firstUpdate;
-    RolledFor loop;
-    bool ok = rolledFor(stmt, lo, hi, frame, loop);
-    --rolled;
-    --speculating;
-    bool unroll = needsUnroll && from && to;
-    // Where its body gave up without a word, since unrolled it may have been
-    // right.
-    bool said =
-        llvm::any_of(llvm::drop_begin(pending, messages),
-                     [](const Pending &message) { return message.isError; });
-    if (!ok && !said && needsUnroll && !unroll)
-      error(stmt.range, format("each turn of this loop is code of its own, "
-                               "because a shape, a kind or a slice depends on "
-                               "'{}': expected a range known when compiling "
-                               "(--set gives a size)",
-                               stmt.var.text));
-    needsUnroll = outerUnroll;
-    if (!unroll) {
-      flushPending();
-      sink->push_back(std::move(loop));
+    bool again = false;
+    bool ok = asOneStep(stmt, lo, hi, frame, types, again);
+    if (again && !types.empty())
+      ok = asOneStep(stmt, lo, hi, frame, types, again);
+    if (!again)
       return ok;
-    }
-    // Back to the state before.
-    pending.resize(messages);
-    sizes.restoreFacts(factsBefore);
-    positive = positiveBefore;
-    active = activeBefore;
-    staticArgument = staticBefore;
-    numCalls = callsBefore;
-    checks.erase(checks.begin() + checksBefore, checks.end());
-    firstUpdate = firstUpdateBefore;
-    tooManyCopies = false;
-    *frame.env = before;
   }
   return unrolledFor(stmt, *from, *to, frame);
 }
@@ -317,9 +345,10 @@ bool Analysis::unrolledFor(const ForStmt &stmt, int64_t lo, int64_t hi,
 }
 
 /// The tensors that the body binds anew come in and go out: `carried`. False if
-/// something else than a tensor is bound.
+/// something else than a tensor is bound, but for numbers where `types` is
+/// there: these get an entry.
 bool Analysis::carry(const ForStmt &stmt, const Env &env, RolledFor &step,
-                     std::vector<std::string> &carried) {
+                     std::vector<std::string> &carried, NumberTypes *types) {
   std::vector<std::string> names;
   boundNames(stmt.body.stmts, *env.file, names);
   for (const std::string &name : names) {
@@ -328,6 +357,10 @@ bool Analysis::carry(const ForStmt &stmt, const Env &env, RolledFor &step,
       continue;
     if (it->second.kind == Binding::Poison)
       return false;
+    if (types && it->second.isNumber()) {
+      types->emplace(name, Ty::F32);
+      continue;
+    }
     if (it->second.kind != Binding::Tensor) {
       needsUnroll = true;
       return false;
@@ -384,12 +417,13 @@ static bool bindsMore(const Env &before, const Env &after,
 }
 
 bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
-                         Frame &frame, RolledFor &step) {
+                         Frame &frame, RolledFor &step, NumberTypes *types) {
+  bool canUnroll = lo.constant() && hi.constant();
   step.place = stmt.range;
   step.lo = useOf(sizes, lo);
   step.hi = useOf(sizes, hi);
   std::vector<std::string> carried;
-  if (!carry(stmt, *frame.env, step, carried))
+  if (!carry(stmt, *frame.env, step, carried, types))
     return false;
   llvm::SaveAndRestore into(sink, &step.body);
 
@@ -419,8 +453,13 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   for (const std::string &name : carried) {
     if (!ok)
       break;
-    const Binding &now = frame.env->names[name];
-    if (!isLike(sizes, now, before.names[name].tensor)) {
+    Binding &now = frame.env->names[name];
+    const TensorVal &old = before.names[name].tensor;
+    if (!canUnroll && now.isNumber() && old.shape.empty() &&
+        takes(old.elem, numberType(now)))
+      if (auto tensor = numberTensor(now, old.elem, now.place))
+        now = Binding::of(*tensor, now.place);
+    if (!isLike(sizes, now, old)) {
       needsUnroll = true;
       ok = false;
       break;
@@ -429,6 +468,13 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
     if (now.tensor.live)
       step.yields.push_back(now.tensor.live);
   }
+  if (ok && types && !types->empty())
+    for (auto &[name, type] : *types) {
+      const Binding &now = frame.env->names[name];
+      type = now.kind == Binding::Tensor ? now.tensor.elem : numberType(now);
+    }
+  else if (types)
+    types->clear();
   if (ok && bindsMore(before, *frame.env, carried)) {
     needsUnroll = true;
     ok = false;
