@@ -71,15 +71,17 @@ model m(x: f32[N, D], w: f32[L, D, D]; turns: i32, more: i32, start: f32) {
   best = -inf
   at = -1
   odd = false
+  wide = 2^40
   for t in 0..turns {
     for u in 0..more { count = count + u }
     total = total + x[t % N, 0]
     at = if total > best then t else at
     best = max(best, total)
     odd = not odd
+    wide = wide + 1
     start = 0.5 * start + count
   }
-  return y, loss, count, total, best, at, odd, start
+  return y, loss, count, total, best, at, odd, start, wide = wide * 1.0
 }"""
 program = programs.compile("numbers", source)
 slow = programs.compile("numbers-reference", source, "--backend=reference")
@@ -98,5 +100,5 @@ for L, turns, more in (0, 0, 2), (3, 4, 3), (1, 1, 0), (2, 7, 1):
     for target in program, slow:
         programs.compare(target, dict(x=x, w=w, turns=turns, more=more, start=3.0), dict(
             y=y, loss=np.array(float(loss)), count=np.array(count, np.int32), total=np.array(float(totals[-1])), best=np.array(best), at=np.array(at, np.int32),
-            odd=np.array(turns % 2 == 1), start=np.array(start)))
+            odd=np.array(turns % 2 == 1), start=np.array(start), wide=np.array(2.0**40)))
 finish()
