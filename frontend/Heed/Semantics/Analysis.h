@@ -348,6 +348,8 @@ private:
                     bool weak = false);
   bool inferNode(const ast::Expr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
+  bool unknownName(const ast::NameExpr &expr, const Scope &scope,
+                   const Equation &eq, bool isPosition);
   bool inferName(const ast::NameExpr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
   bool inferBinding(const Binding &binding, const ast::Expr &expr, Equation &eq,
