@@ -131,7 +131,7 @@ struct Node {
     Host,    ///< a number that is computed before the body, in f64
     Guarded, ///< operands: the value under `guards`, else
     Mean,    ///< operands: the sum; and how many count, or size
-    Shift,   ///< operand + size, in i64
+    Shift,   ///< operand, + size from 0 on, in i64
     IsZero,  ///< 1 if the operand is 0, else 0, in i64
     Concat,  ///< pieces along idx
     Slices   ///< slices along `fixed`, each read at axes

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -103,8 +104,14 @@ TV Emitter::emitNode(Code &code, const Node &node) {
   case Node::Shift: {
     TV x = emit(code, node.operands[0]);
     Value more = asI64(code, {emit(node.size, node.place), Ty::AnyInt, {}}, at);
-    return {
-        arith::AddIOp::create(b, at, asI64(code, x, at), more), node.ty, {}};
+    Value position = asI64(code, x, at);
+    if (!matchPattern(more, m_Zero())) {
+      Value zero = arith::ConstantIntOp::create(b, at, 0, 64);
+      Value isNegative = arith::CmpIOp::create(
+          b, at, arith::CmpIPredicate::slt, position, zero);
+      more = arith::SelectOp::create(b, at, isNegative, zero, more);
+    }
+    return {arith::AddIOp::create(b, at, position, more), node.ty, {}};
   }
   case Node::IsZero: {
     Value x = asI64(code, emit(code, node.operands[0]), at);

@@ -363,6 +363,15 @@ model m(a: f32[B, L], n: i32[B]) {
         wide = a.astype(np.float64)
         compare(program, dict(a=a, n=n), dict(y=wide[:, 0] + np.where(n > 0, wide[np.arange(5), n - 1], -np.inf)))
         expect_error(outputs(program, dict(a=a, n=n + 1), []), "= 6 is out of range for a (axis 1)")
+    # A position of -1 (an argmax of nothing) that is reached under a guard is outside of an axis of 0 elements, too; where nothing is reached such an axis is fine.
+    for program in both("guarded-none", """
+model m(l: f32[T, X], s: f32[X, D], on: bool[T]) {
+  c[t] = argmax(e) l[t, e]
+  return y[t, d] = if on[t] then s[c[t], d] else 7.0
+}"""):
+        on = np.array([False, True, False])
+        compare(program, dict(l=f32(3, 0), s=f32(0, 2), on=on & False), dict(y=np.full((3, 2), 7.0)))
+        expect_error(outputs(program, dict(l=f32(3, 0), s=f32(0, 2), on=on), []), "(c[t])[1] = -1 is out of range for s (axis 0)")
 
 
 @group

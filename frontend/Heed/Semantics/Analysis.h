@@ -75,6 +75,9 @@ private:
                    ModelInput &input);
   bool finish(const ast::Name &name, bool isEntry, Frame &frame);
   bool checkResults(ArrayRef<ast::TypePtr> types, const EnvPtr &env);
+  static Ty numberType(const Binding &number);
+  std::optional<TensorVal> numberTensor(const Binding &number, Ty type,
+                                        Range place);
   std::optional<TensorVal> resultTensor(const Binding &binding, Range place);
 
   //===--- Statements.cpp -------------------------------------------------===//
@@ -108,8 +111,15 @@ private:
                      ArrayRef<Size> indices, ArrayRef<ParamAxis> axes);
   bool parameter(const ast::ParamStmt &stmt, Frame &frame);
 
-  //===--- Loops.cpp ------------------------------------------------------===//
+  //===--- BoundNames.cpp -------------------------------------------------===//
+  bool changes(const ast::FnDecl &fn, StringRef state);
+  void boundNames(const std::vector<ast::StmtPtr> &stmts, const ast::File &file,
+                  std::vector<std::string> &names);
+  void noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
+                 Range place, Env &env);
   void poison(const ast::Stmt &stmt, Env &env);
+
+  //===--- Loops.cpp ------------------------------------------------------===//
   std::optional<TensorVal> namedInteger(const ast::Expr &expr, const Env &env);
   std::optional<Size> countValue(const ast::Expr &expr, const EnvPtr &env,
                                  const llvm::Twine &what);
@@ -117,15 +127,15 @@ private:
   loopRange(StringRef what, const ast::Name &var, const ast::Expr &lo,
             const ast::Expr &hi, const EnvPtr &env);
   bool executeFor(const ast::ForStmt &stmt, Frame &frame);
-  bool changes(const ast::FnDecl &fn, StringRef state);
-  void boundNames(const std::vector<ast::StmtPtr> &stmts, const ast::File &file,
-                  std::vector<std::string> &names);
-  void noteEnded(const std::vector<ast::StmtPtr> &stmts, StringRef text,
-                 Range place, Env &env);
+  using NumberTypes = std::map<std::string, Ty>; ///< by names
+  void holdNumbers(const NumberTypes &types, Env &env);
+  bool asOneStep(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
+                 Frame &frame, NumberTypes &types, bool &again);
   bool carry(const ast::ForStmt &stmt, const Env &env, RolledFor &step,
-             std::vector<std::string> &carried);
+             std::vector<std::string> &carried, NumberTypes *types);
+  std::string changed(StringRef name, const Binding &now, const TensorVal &old);
   bool rolledFor(const ast::ForStmt &stmt, const Size &lo, const Size &hi,
-                 Frame &frame, RolledFor &step);
+                 Frame &frame, RolledFor &step, NumberTypes *types);
   bool unrolledFor(const ast::ForStmt &stmt, int64_t lo, int64_t hi,
                    Frame &frame);
   bool surelyRuns(const RolledLoop &loop) const;
@@ -338,6 +348,8 @@ private:
                     bool weak = false);
   bool inferNode(const ast::Expr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
+  bool unknownName(const ast::NameExpr &expr, const Scope &scope,
+                   const Equation &eq, bool isPosition);
   bool inferName(const ast::NameExpr &expr, const Scope &scope, Equation &eq,
                  bool weak, Info &info);
   bool inferBinding(const Binding &binding, const ast::Expr &expr, Equation &eq,

@@ -21,6 +21,20 @@ using namespace heed::sema;
 using namespace heed::ast;
 using llvm::dyn_cast;
 
+/// An index of the equation that the extent of another one names, if one does.
+static const Idx *namedIndex(const Expr &expr, const Scope &scope) {
+  const Idx *found = nullptr;
+  if (auto *name = dyn_cast<NameExpr>(&expr))
+    if (auto it = scope.indices.find(name->name);
+        it != scope.indices.end() && !scope.env->names.count(name->name))
+      found = it->second;
+  ast::forEachChild(expr, [&](const Expr &part) {
+    if (!found)
+      found = namedIndex(part, scope);
+  });
+  return found;
+}
+
 Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
                         const Scope &scope, Equation &eq) {
   if (auto known = lookup(*scope.env, name)) {
@@ -43,6 +57,15 @@ Idx *Analysis::newIndex(StringRef name, Range place, const Expr *extent,
   idx.name = name.str();
   idx.place = place;
   if (extent) {
+    if (const Idx *other = namedIndex(*extent, scope)) {
+      error(extent->range,
+            format("the range of '{}' depends on the index '{}': expected one "
+                   "range for all, and a 'where' or an 'if' that keeps what "
+                   "counts, as in sum({}:N where {} < {})",
+                   name, other->name, name, name, other->name),
+            Note{other->place, "the index"});
+      return nullptr;
+    }
     auto size =
         sizeValue(*extent, scope.env, format("the range of '{}'", name));
     if (!size)

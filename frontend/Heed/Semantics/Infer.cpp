@@ -247,6 +247,33 @@ bool Analysis::inferNode(const Expr &expr, const Scope &scope, Equation &eq,
   return false;
 }
 
+/// Says that nothing has this name. \p isPosition: alone between the brackets
+/// of a tensor, where it would be an index.
+bool Analysis::unknownName(const NameExpr &expr, const Scope &scope,
+                           const Equation &eq, bool isPosition) {
+  std::vector<StringRef> known = visible(*scope.env);
+  for (auto &index : scope.indices)
+    known.push_back(index.first);
+  SmallVector<Note, 1> notes;
+  for (auto &[reduction, indices] : eq.binders)
+    for (Idx *index : indices)
+      if (notes.empty() && index->name == expr.name)
+        notes.push_back(Note{
+            index->place,
+            "it is an index here, where the operand ends before the next '+' "
+            "or '-': parentheses take in more"});
+  if (auto it = scope.env->ended.find(expr.name);
+      it != scope.env->ended.end() && notes.empty())
+    notes.push_back(it->second);
+  std::string near = hint(expr.name, known);
+  if (isPosition && notes.empty() && near.empty())
+    near = format(": an index stands on the left side, y[{}], or in a "
+                  "reduction, sum({})",
+                  expr.name, expr.name);
+  return error(expr.range, format("unknown name '{}'{}", expr.name, near),
+               notes);
+}
+
 bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
                          bool weak, Info &info) {
   if (auto it = scope.indices.find(expr.name); it != scope.indices.end()) {
@@ -254,26 +281,8 @@ bool Analysis::inferName(const NameExpr &expr, const Scope &scope, Equation &eq,
     return true;
   }
   auto binding = lookup(*scope.env, expr.name);
-  if (!binding) {
-    std::vector<StringRef> known = visible(*scope.env);
-    for (auto &index : scope.indices)
-      known.push_back(index.first);
-    SmallVector<Note, 1> notes;
-    for (auto &[reduction, indices] : eq.binders)
-      for (Idx *index : indices)
-        if (notes.empty() && index->name == expr.name)
-          notes.push_back(Note{
-              index->place,
-              "it is an index here, where the operand ends before the next '+' "
-              "or '-': parentheses take in more"});
-    if (auto it = scope.env->ended.find(expr.name);
-        it != scope.env->ended.end() && notes.empty())
-      notes.push_back(it->second);
-    return error(
-        expr.range,
-        format("unknown name '{}'{}", expr.name, hint(expr.name, known)),
-        notes);
-  }
+  if (!binding)
+    return unknownName(expr, scope, eq, false);
   return inferBinding(*binding, expr, eq, weak, info);
 }
 

@@ -108,6 +108,12 @@ void Analysis::inferPlainIndex(const ReadExpr &expr, unsigned k,
 const Info *Analysis::inferPosition(const ReadExpr &expr, const Expr &position,
                                     const Scope &scope, Equation &eq, bool weak,
                                     Info &info) {
+  if (auto *name = llvm::dyn_cast<NameExpr>(&position);
+      name && !scope.indices.count(name->name) &&
+      !lookup(*scope.env, name->name)) {
+    unknownName(*name, scope, eq, true);
+    return nullptr;
+  }
   const Info *index = infer(position, scope, eq, weak);
   if (!index)
     return nullptr;

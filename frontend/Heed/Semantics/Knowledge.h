@@ -50,6 +50,7 @@ struct Knowledge {
   unsigned rolled = 0;           ///< rolled loops around
   unsigned speculating = 0;      ///< messages wait until the loop stands
   bool needsUnroll = false;
+  std::string unlike; ///< why, where a name changes from turn to turn
   std::vector<Pending> pending;
 
   /// Functions whose bodies are looked through for the states they change.

@@ -163,6 +163,16 @@ bool Analysis::fixPosition(const Size &position, Range place, LeftAxis &axis) {
                "a position on the left side must be known when compiling");
 }
 
+/// Is there a name of which an error was said?
+static bool namesPoison(const Expr &expr, const Env &env) {
+  auto *name = dyn_cast<NameExpr>(&expr);
+  auto known = name ? env.names.find(name->name) : env.names.end();
+  bool does = known != env.names.end() && known->second.kind == Binding::Poison;
+  ast::forEachChild(expr,
+                    [&](const Expr &part) { does |= namesPoison(part, env); });
+  return does;
+}
+
 /// A name or h*E + e, or a position of the collection or of a row.
 bool Analysis::leftAxis(const LeftIndex &item, Target target, Scope &scope,
                         Equation &eq, LeftAxis &axis) {
@@ -193,6 +203,8 @@ bool Analysis::leftAxis(const LeftIndex &item, Target target, Scope &scope,
     }
     return true;
   }
+  if (namesPoison(*item.expr, *scope.env))
+    return false;
   if (target == Target::Tensor && scans.empty())
     return error(item.range, "only a collection (let) takes a fixed "
                              "position on the left side");

@@ -385,34 +385,39 @@ bool Analysis::checkResults(ArrayRef<TypePtr> types, const EnvPtr &env) {
   return ok;
 }
 
+/// The type of a number that is made a tensor.
+Ty Analysis::numberType(const Binding &number) {
+  return number.kind == Binding::Scalar ? number.tensor.elem
+         : number.kind == Binding::Int  ? Ty::I32
+         : number.kind == Binding::Real ? Ty::F32
+                                        : Ty::Bool;
+}
+
+/// A number as a tensor of rank 0.
+std::optional<TensorVal> Analysis::numberTensor(const Binding &number, Ty type,
+                                                Range place) {
+  return elementwise({}, type, place, false, [&](Body &) -> Node * {
+    if (number.kind != Binding::Scalar)
+      return fixedNode(number, place);
+    Node *node = newNode(Node::Scalar, number.tensor.elem, place);
+    node->tensor = number.tensor;
+    return node;
+  });
+}
+
 /// A result as a tensor: a number becomes one of rank 0.
 std::optional<TensorVal> Analysis::resultTensor(const Binding &binding,
                                                 Range place) {
-  if (binding.kind == Binding::Thunk || binding.kind == Binding::Int ||
-      binding.kind == Binding::Real || binding.kind == Binding::Bool ||
-      binding.kind == Binding::Scalar) {
+  if (binding.isNumber())
+    return numberTensor(binding, numberType(binding), place);
+  if (binding.kind == Binding::Thunk) {
     Equation eq;
-    Ty ty = binding.kind == Binding::Int    ? Ty::I32
-            : binding.kind == Binding::Real ? Ty::F32
-            : binding.kind == Binding::Bool ? Ty::Bool
-                                            : Ty::AnyInt;
-    if (binding.kind == Binding::Scalar)
-      ty = binding.tensor.elem;
-    if (binding.kind == Binding::Thunk) {
-      const Info *i = infer(*binding.thunk->expr, *binding.thunk->scope, eq);
-      if (!i || !solve(eq))
-        return std::nullopt;
-      if (i->whole)
-        return materialise(*binding.thunk->expr, *binding.thunk->scope);
-      return lowerRight(*binding.thunk->expr, *binding.thunk->scope, eq, {});
-    }
-    return elementwise({}, ty, place, false, [&](Body &) -> Node * {
-      if (binding.kind != Binding::Scalar)
-        return fixedNode(binding, place);
-      Node *node = newNode(Node::Scalar, ty, place);
-      node->tensor = binding.tensor;
-      return node;
-    });
+    const Info *i = infer(*binding.thunk->expr, *binding.thunk->scope, eq);
+    if (!i || !solve(eq))
+      return std::nullopt;
+    if (i->whole)
+      return materialise(*binding.thunk->expr, *binding.thunk->scope);
+    return lowerRight(*binding.thunk->expr, *binding.thunk->scope, eq, {});
   }
   return tensorOf(binding, place);
 }

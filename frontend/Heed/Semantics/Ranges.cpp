@@ -278,8 +278,8 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
   addGuardIndices(eq, used);
   bool readsData = item.expr && !info(*item.expr, scope, eq).pure;
   // A place that is not reached counts as position 0, which is in range of an
-  // extent of 1; where the extent is 0 all that is reached moves up by one,
-  // where it is asked whether something is above the end: -1 would become 0.
+  // extent of 1; where the extent is 0 all that is reached moves up by one, but
+  // for what is negative, as an argmax of nothing is.
   Size limit = sizes.max(extent, Size(1));
   evaluate(limit, place);
   Size empty = sizes.max(Size(1) - extent, Size(0));
@@ -299,18 +299,10 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
         newNode(Node::Zero, Ty::I64, place));
   };
   if (used.size() < 2) {
-    for (bool up : {false, true}) {
-      // Of an extent that is not 0 one pass sees both ends.
-      if (!(up ? over : under) || (!up && over && empty.is(0)))
-        continue;
-      auto positions =
-          elementwise(used, Ty::I64, place, false,
-                      [&](Body &body) { return position(body, up); });
-      if (!positions)
-        return false;
-      check(positions->value, limit);
-    }
-    return true;
+    auto positions = elementwise(used, Ty::I64, place, false, [&](Body &body) {
+      return position(body, true);
+    });
+    return positions && check(positions->value, limit);
   }
   size_t numRows = readsData || own == used.size() ? used.size() - 1 : own;
   for (bool up : {false, true}) {

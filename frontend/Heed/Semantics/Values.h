@@ -112,6 +112,10 @@ struct Binding {
   bool isNoValue() const {
     return kind == None || kind == String || kind == Record || kind == List;
   }
+  /// A number or a truth, known or given by a call, that is no tensor.
+  bool isNumber() const {
+    return kind == Bool || kind == Int || kind == Real || kind == Scalar;
+  }
   /// An integer, or a number that a call is given or a state is.
   bool isOneNumber() const {
     return kind == Int || kind == Scalar ||
