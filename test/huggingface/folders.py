@@ -64,6 +64,7 @@ for text, change in (
         ("has a 'quantization_config': quantised checkpoints are not supported yet", {"quantization_config": {"quant_method": "gptq"}}),
         ("has a 'per_layer_config': layers with configs of their own are not supported", {"per_layer_config": {"1": {"intermediate_size": 20}}}),
         ("is_causal = false is not supported", {"is_causal": False}),
+        ("the weights have no 'layers.3.", {"num_hidden_layers": 10**9}),
         ("unknown activation 'xielu'", {"hidden_act": "xielu"}),
         ("unknown rope type 'ntk'", {"rope_parameters": None, "rope_scaling": {"rope_type": "ntk", "factor": 2.0}})):
     (path / "config.json").write_text(json.dumps({**config, **change}))

@@ -39,6 +39,8 @@ CASES = {
     "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=1),
                     inputs=dict(tokens=31, source=27)),
     "general-names": case(rewrite=general, config=dict(num_layers=2, num_decoder_layers=1)),
+    # An activation of its own name says nothing of gates.
+    "dense": case(config=dict(num_layers=1), rewrite=lambda config: config.pop("is_gated_act") or config.update(dense_act_fn="gelu")),
     "distance": dict(error="relative_attention_max_distance 16 is within the exact half of relative_attention_num_buckets", config=dict(relative_attention_max_distance=16)),
     "activation": dict(error="unknown activation 'gated-gelo'", config=dict(feed_forward_proj="gated-gelo", dense_act_fn="gated-gelo", is_gated_act=False)),
 }
