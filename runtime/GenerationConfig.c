@@ -33,6 +33,11 @@ static const char *const notApplied[] = {"encoder_no_repeat_ngram_size",
                                          "renormalize_logits",
                                          "watermarking_config",
                                          "stop_strings",
+                                         "token_healing",
+                                         "dola_layers",
+                                         "force_words_ids",
+                                         "constraints",
+                                         "num_return_sequences",
                                          "language",
                                          "task"};
 

@@ -13,6 +13,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -68,10 +69,25 @@ const LibraryFile *heed::findArchitecture(StringRef folder,
                              llvm::join(known, ", "),
                              didYouMean(*type, known)));
   }
-  const llvm::json::Value *how = config->get("quantization_config");
-  if (how && !how->getAsNull())
+  auto has = [&](StringRef key) {
+    const llvm::json::Value *value = config->get(key);
+    return value && !value->getAsNull();
+  };
+  if (has("quantization_config"))
     return fail("has a 'quantization_config': quantised checkpoints are not "
                 "supported yet");
+  if (has("per_layer_config"))
+    return fail("has a 'per_layer_config': layers with configs of their own "
+                "are not supported");
+  // The library loads the adapter, too, whatever weights lie beside it.
+  llvm::SmallString<128> adapter(folder);
+  llvm::sys::path::append(adapter, "adapter_config.json");
+  if (llvm::sys::fs::exists(adapter)) {
+    error = heed::format("{}: adapters are not supported: expected a "
+                         "checkpoint into which this one is merged",
+                         adapter.str());
+    return nullptr;
+  }
   return file;
 }
 

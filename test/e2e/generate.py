@@ -158,10 +158,12 @@ expect(lines(run(*bag)) == [plain], "a folder")
 settings(eos_token_id=plain[7], temperature=0.5, top_k=3)
 expect(lines(run(*bag)) == [oracle(logits_of, prompt, 20, stop=(plain[7],))], "eos_token_id, no draws without do_sample")
 settings(eos_token_id=[plain[9], plain[4]], pad_token_id=None, max_length=20, encoder_no_repeat_ngram_size=3, min_length=0, sequence_bias=[[[1], 0.5]], bad_words_ids=None,
-         begin_suppress_tokens=[], stop_strings="x", typical_p=1.0, penalty_alpha=None, num_beam_groups=1, renormalize_logits=False)
+         begin_suppress_tokens=[], stop_strings="x", typical_p=1.0, penalty_alpha=None, num_beam_groups=1, renormalize_logits=False,
+         token_healing=True, dola_layers="low", force_words_ids=[[4]], num_return_sequences=2)
 done = run(*bag)
 expect([[int(t) for t in done.stdout.split()]] == [oracle(logits_of, prompt, 20, stop=(plain[9], plain[4]))], "eos_token_ids")
-expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'encoder_no_repeat_ngram_size', 'sequence_bias', 'stop_strings'\n"), f"not applied: {done.stderr}")
+expect(done.stderr.startswith("decoder: note: settings of the checkpoint that are not applied: 'encoder_no_repeat_ngram_size', 'sequence_bias', 'stop_strings', "
+                              "'token_healing', 'dola_layers', 'force_words_ids', 'num_return_sequences'\n"), f"not applied: {done.stderr}")
 expect(lines(run(*bag, "--stop", 60)) == [oracle(logits_of, prompt, 20, stop=(60,))], "--stop instead of eos_token_id")
 settings(do_sample=True, temperature=0.7, top_p=0.8, top_k=None, repetition_penalty=1.1, seed=4)
 expect(lines(run(*bag, "--seed", 9)) == [oracle(logits_of, prompt, 20, temperature=0.7, top_p=0.8, penalty=1.1, top_k=50, seed=9)], "do_sample")

@@ -11,8 +11,8 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 EXPECTED = HERE / "expected" / "activation.npz"
-NAMES = ("gelu gelu_10 gelu_accurate gelu_fast gelu_new gelu_python gelu_python_tanh gelu_pytorch_tanh hardswish leaky_relu linear mish quick_gelu relu relu2 "
-         "relu6 sigmoid silu swish tanh").split()
+NAMES = ("gelu gelu_10 gelu_accurate gelu_fast gelu_new gelu_python gelu_python_tanh gelu_pytorch_tanh hardswish laplace leaky_relu linear mish quick_gelu relu relu2 "
+         "relu6 sigmoid silu sqrtsoftplus swish tanh").split()
 POINTS = np.concatenate([np.linspace(-15, 15, 121), [-200, 200, 1e-4, -1e-4]]).astype(np.float32)
 MODEL = f"""import "{HERE.parent.parent}/frontend/HuggingFace/lib/activation.heed"
 model table(x: f32[N]) {{

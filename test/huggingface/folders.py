@@ -62,6 +62,9 @@ for text, change in (
         ("has model_type 'lama': expected one of bart, bert, bloom, ", {"model_type": "lama"}),
         ("; did you mean 'llama'?", {"model_type": "lama"}),
         ("has a 'quantization_config': quantised checkpoints are not supported yet", {"quantization_config": {"quant_method": "gptq"}}),
+        ("has a 'per_layer_config': layers with configs of their own are not supported", {"per_layer_config": {"1": {"intermediate_size": 20}}}),
+        ("is_causal = false is not supported", {"is_causal": False}),
+        ("the weights have no 'layers.3.", {"num_hidden_layers": 10**9}),
         ("unknown activation 'xielu'", {"hidden_act": "xielu"}),
         ("unknown rope type 'ntk'", {"rope_parameters": None, "rope_scaling": {"rope_type": "ntk", "factor": 2.0}})):
     (path / "config.json").write_text(json.dumps({**config, **change}))
@@ -75,6 +78,10 @@ for text, content in (("is not JSON", "{"), ("is no JSON object", "[1]"), ("nest
 done = run(heedc, path, "-o", out)
 expect(done.returncode == 1 and "config.json cannot be read: no such file or directory: expected the folder of a Hugging Face checkpoint" in done.stderr, done.stderr)
 (path / "config.json").write_text(json.dumps(config))
+(path / "adapter_config.json").write_text("{}")
+done = run(heedc, path, "-o", out)
+expect(done.returncode == 1 and "adapter_config.json: adapters are not supported" in done.stderr and not out.exists(), f"adapter: {done.stderr}")
+(path / "adapter_config.json").unlink()
 (path / "model.safetensors").rename(path / "pytorch_model.bin")
 done = run(heedc, path, "-o", out)
 expect(done.returncode == 1 and "pytorch_model.bin" in done.stderr and not out.exists(), f"pickled: {done.stderr}")

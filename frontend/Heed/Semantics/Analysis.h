@@ -94,9 +94,9 @@ private:
   using Weight = WeightIndex::value_type; ///< its name in the file, its shape
   const Weight *findWeight(const ast::ParamStmt &stmt,
                            ArrayRef<std::string> names);
-  void eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
+  bool eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
                 size_t depth,
-                llvm::function_ref<void(ArrayRef<std::string>)> f);
+                llvm::function_ref<bool(ArrayRef<std::string>)> f);
   std::vector<const Weight *> findWeights(const ast::ParamStmt &stmt,
                                           ArrayRef<std::string> names,
                                           ArrayRef<Size> indices, size_t rank);

@@ -55,10 +55,10 @@ static std::string weightName(const Text &text, SmallVector<Size> &indices) {
 }
 
 /// The names with the loop variables of each turn, of the loops from `depth`
-/// in.
-void Analysis::eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
+/// in, as long as `f` wants more of them.
+bool Analysis::eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
                         size_t depth,
-                        llvm::function_ref<void(ArrayRef<std::string>)> f) {
+                        llvm::function_ref<bool(ArrayRef<std::string>)> f) {
   if (depth == loops.size()) {
     std::vector<std::string> concrete(names);
     for (auto [k, size] : llvm::enumerate(indices)) {
@@ -81,21 +81,27 @@ void Analysis::eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
     auto now = llvm::map_to_vector(indices, [&](const Size &size) {
       return sizes.substitute(size, loop.turn, Size(turn));
     });
-    eachTurn(names, now, depth + 1, f);
+    if (!eachTurn(names, now, depth + 1, f))
+      return false;
   }
+  return true;
 }
 
 /// What the weights have under the names, turn by turn of the loops around.
 /// What is missing, or has another rank, is an error that ends nothing: the
-/// rest is looked at, too.
+/// rest is looked at, too, but for what a number of turns far from the file's
+/// would ask for.
 std::vector<const Analysis::Weight *>
 Analysis::findWeights(const ParamStmt &stmt, ArrayRef<std::string> names,
                       ArrayRef<Size> indices, size_t rank) {
   std::vector<const Weight *> found;
   if (!options.weights)
     return found;
+  constexpr unsigned most = 100;
+  unsigned missing = 0;
   eachTurn(names, indices, 0, [&](ArrayRef<std::string> concrete) {
     const Weight *weight = findWeight(stmt, concrete);
+    missing += !weight;
     if (weight && weight->second.shape.size() == rank)
       found.push_back(weight);
     else if (weight)
@@ -103,6 +109,7 @@ Analysis::findWeights(const ParamStmt &stmt, ArrayRef<std::string> names,
             format("'{}' has {}, the weights' '{}' has {}", stmt.name.text,
                    counted(rank, "axis", "axes"), weight->first(),
                    weight->second.shape.size()));
+    return missing < most;
   });
   return found;
 }

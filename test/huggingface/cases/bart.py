@@ -17,6 +17,12 @@ def bare(config):
     config.update(kept, add_bias_logits=False, normalize_before=False, normalize_embedding=True, static_position_embeddings=False, extra_pos_embeddings=2)
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(hidden_size=config.pop("d_model"), num_attention_heads=config.pop("encoder_attention_heads"), num_hidden_layers=config["encoder_layers"])
+    config.update(encoder_layers=1)
+
+
 CASES = {
     "default": case(),
     # Old files hold the head of its own name, too; that one counts.
@@ -25,5 +31,6 @@ CASES = {
                        rules=[(r"shared\.weight", 0.0, 0.2)], shards=2),
     "untied": case(config=dict(tie_word_embeddings=False, decoder_layers=1, encoder_layers=1)),
     "no-head": dict(error="lm_head.weight", config=dict(tie_word_embeddings=False)),
+    "general-names": case(rewrite=general, config=dict(decoder_layers=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation_function="gelo")),
 }

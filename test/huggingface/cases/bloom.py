@@ -10,8 +10,15 @@ def old(config):
         config.pop(name, None)
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(num_attention_heads=config["n_head"], num_hidden_layers=config["n_layer"], n_embed=None)
+    config.update(n_head=2, n_layer=1)
+
+
 CASES = {
     "default": case(),
     "bare-old": case(saved="BloomModel", rewrite=old, config=dict(n_head=4)),
+    "general-names": case(rewrite=general, config=dict(n_layer=2)),
     "residuals": case(config=dict(apply_residual_connection_post_layernorm=True, tie_word_embeddings=False, n_head=3, layer_norm_epsilon=0.05)),
 }

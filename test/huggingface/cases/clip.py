@@ -63,5 +63,7 @@ CASES = {
     "twice": case(rewrite=twice),
     "switches": case(dict(num_hidden_layers=1, hidden_act="gelu", layer_norm_eps=0.05, eos_token_id=7),
                      dict(num_hidden_layers=1, hidden_act="gelu_new", layer_norm_eps=0.02, patch_size=6, num_channels=1)),
+    "uneven": case(dict(num_hidden_layers=1), dict(num_hidden_layers=1, image_size=13)),
+    "causal": dict(error="is_causal = false is not supported", config=dict(text_config=dict(TEXT, is_causal=False))),
     "activation": dict(error="unknown activation 'gelo'", config=dict(text_config=dict(TEXT, hidden_act="gelo"))),
 }

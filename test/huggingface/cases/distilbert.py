@@ -9,9 +9,16 @@ def old(config):
     config.update(tie_weights_=True, torch_dtype="float32", output_past=True)
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(hidden_size=config.pop("dim"), num_attention_heads=config.pop("n_heads"), num_hidden_layers=config["n_layers"])
+    config.update(n_layers=1)
+
+
 CASES = {
     "default": case(),
     "masked-lm": case(saved="DistilBertForMaskedLM", rewrite=old, config=dict(activation="mish", n_heads=5), inputs=dict(length=[23, 1])),
     "sinusoidal": case(config=dict(sinusoidal_pos_embds=True, activation="tanh")),
+    "general-names": case(rewrite=general, config=dict(n_layers=2)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation="gelo")),
 }

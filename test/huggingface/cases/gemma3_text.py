@@ -25,5 +25,11 @@ CASES = {
     "switches": case(config=dict(tie_word_embeddings=False, attention_bias=True, hidden_activation="silu", rms_norm_eps=0.05, final_logit_softcapping=4.0,
                                  attn_logit_softcapping=2.0, num_key_value_heads=6, layer_types=KINDS[::-1],
                                  rope_parameters=dict(full_attention=FULL, sliding_attention=dict(rope_type="linear", rope_theta=20.0, factor=2.0)))),
+    # The type of one record by its older name; what stands beside them is of none.
+    "records": case(rewrite=lambda config: config["rope_parameters"]["full_attention"].update(type=config["rope_parameters"]["full_attention"].pop("rope_type")),
+                    config=dict(layer_types=KINDS, original_max_position_embeddings=7, num_hidden_layers=3,
+                                rope_parameters=dict(full_attention=dict(FULL, original_max_position_embeddings=20)))),
+    "twice": case(config=dict(rope_scaling=dict(rope_type="linear", factor=2.0)), error="rope_parameters and rope_scaling at once are not supported"),
+    "whole": case(config=dict(rope_parameters=dict(full_attention=dict(FULL, truncate=False))), error="yarn whose truncate is not true is not supported"),
     "both-directions": case(config=dict(use_bidirectional_attention=True), error="attention in both directions is not supported"),
 }

@@ -12,11 +12,18 @@ def old(config):
     config["n_ctx"] = config["n_positions"]
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(hidden_size=config["n_embd"], num_attention_heads=config["n_head"], num_hidden_layers=config.pop("n_layer"), max_position_embeddings=config["n_positions"])
+    config.update(n_embd=12, n_head=2, n_positions=8)
+
+
 CASES = {
     "default": case(),
     "bare-old": case(saved="GPT2Model", rewrite=old),
     "untied": case(config=dict(tie_word_embeddings=False, n_inner=72, activation_function="gelu", layer_norm_epsilon=0.05)),
     "scales": case(config=dict(scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True, activation_function="relu")),
+    "general-names": case(rewrite=general, config=dict(n_layer=2)),
     "activation": case(config=dict(activation_function="gelu_11"), error="unknown activation 'gelu_11'"),
     "cross": case(config=dict(add_cross_attention=True), error="cross attention is not supported"),
 }

@@ -18,5 +18,6 @@ CASES = {
     "old-scaled": case(rewrite=old(rope_scaling=dict(type="linear", factor=2.5)), config=dict(hidden_size=48)),
     "switches": case(config=dict(use_parallel_residual=False, attention_bias=False, tie_word_embeddings=True, hidden_act="gelu_new", layer_norm_eps=0.05,
                                  rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0))),
+    "head-dim": case(rewrite=old(head_dim=36)),
     "activation": case(config=dict(hidden_act="gelu_11"), error="unknown activation 'gelu_11'"),
 }

@@ -27,6 +27,14 @@ CASES = {
                         beta_slow=0.5, truncate=False),
     "llama3": rope(rope_type="llama3", rope_theta=30.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=12),
     "longrope": dict(rope(rope_type="longrope", rope_theta=100.0, factor=3.0, original_max_position_embeddings=9, **LONG), stepwise=True),
+    # As without: the ramp is not rounded to whole pairs.
+    "yarn-null": rope(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=10, truncate=None, beta_fast=None),
     "activation": case(config=dict(hidden_act="gelu_11"), error="unknown activation 'gelu_11'"),
     "rope": case(config=dict(rope_parameters=dict(rope_type="spiral", rope_theta=100.0)), error="unknown rope type 'spiral'"),
+    "no-factor": rope(rope_type="dynamic", rope_theta=100.0) | dict(error="rope type 'dynamic' needs a number 'factor'"),
+    "no-lists": rope(rope_type="longrope", factor=2.0, short_factor=[1.0] * 4) | dict(error="needs lists of numbers 'short_factor' and 'long_factor'"),
+    "short-lists": rope(rope_type="longrope", factor=2.0, short_factor=[1.0] * 4, long_factor=[2.0] * 3) | dict(
+        error="rope type 'longrope' needs 4 numbers in 'short_factor' and in 'long_factor', found 4 and 3"),
+    "no-bounds": rope(rope_type="llama3", factor=2.0, low_freq_factor=1.0) | dict(error="needs numbers 'low_freq_factor' and 'high_freq_factor'"),
+    "groups": case(config=dict(num_key_value_heads=4), error="4 heads of keys do not divide the 6 heads of queries"),
 }

@@ -10,6 +10,15 @@ def old(config):
     config.update(torch_dtype="float32", global_attn_every_n_layers=2, global_rope_theta=1000.0, local_rope_theta=50.0, position_embedding_type="absolute")
 
 
+def half_window(config):
+    config.update(sliding_window=3, rope_parameters={"full_attention": {"type": "default", "rope_theta": 100.0}})
+
+
+def whole(config):
+    old(config)
+    config.update(global_attn_every_n_layers=1, local_rope_theta=None)
+
+
 kinds = dict(full="full_attention", local="sliding_attention")
 CASES = {
     "default": case(),
@@ -18,6 +27,10 @@ CASES = {
     # Layers in any order, with bases of their own.
     "layers": case(config=dict(layer_types=[kinds[k] for k in ("local", "full", "full", "local")], local_attention=6, rope_parameters={
         "full_attention": {"rope_type": "default", "rope_theta": 300.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),
+    # The half of a window by its own name; of the layers with windows nothing is said.
+    "half-window": case(rewrite=half_window, config=dict(num_hidden_layers=2, global_attn_every_n_layers=2)),
+    # Of layers that all see everything, the others' base says nothing.
+    "whole": case(rewrite=whole, config=dict(num_hidden_layers=1)),
     "kind": dict(error="unknown layer type 'chunked_attention'", config=dict(layer_types=["full_attention"] * 3 + ["chunked_attention"])),
     "rope": dict(error="rope type 'linear' of ModernBERT is not supported", config=dict(rope_parameters={
         "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 300.0}, "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),

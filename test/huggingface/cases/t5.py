@@ -23,6 +23,12 @@ def first(config):
     config.update(tie_word_embeddings=False, torch_dtype="float32")
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(hidden_size=config.pop("d_model"), num_attention_heads=config["num_heads"], num_hidden_layers=config.pop("num_layers"), head_dim=config.pop("d_kv"))
+    config.update(num_heads=2)
+
+
 CASES = {
     "default": case(),
     "bare": case(rewrite=bare, config=dict(num_layers=1)),
@@ -32,5 +38,9 @@ CASES = {
     "unscaled": case(config=dict(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1), tensors=HEAD),
     "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=1),
                     inputs=dict(tokens=31, source=27)),
+    "general-names": case(rewrite=general, config=dict(num_layers=2, num_decoder_layers=1)),
+    # An activation of its own name says nothing of gates.
+    "dense": case(config=dict(num_layers=1), rewrite=lambda config: config.pop("is_gated_act") or config.update(dense_act_fn="gelu")),
+    "distance": dict(error="relative_attention_max_distance 16 is within the exact half of relative_attention_num_buckets", config=dict(relative_attention_max_distance=16)),
     "activation": dict(error="unknown activation 'gated-gelo'", config=dict(feed_forward_proj="gated-gelo", dense_act_fn="gated-gelo", is_gated_act=False)),
 }

@@ -40,6 +40,8 @@ CASES = {
     "masked": case(saved="ViTForMaskedImageModeling", options={"add_pooling_layer": False}, config=dict(patch_size=3, encoder_stride=3)),
     # Sides of their own.
     "oblong": case(config=dict(num_hidden_layers=1, image_size=[15, 12], patch_size=[3, 4])),
+    # What no whole patch covers is left out.
+    "uneven": case(config=dict(num_hidden_layers=1, image_size=[14, 16], patch_size=5)),
     "switches": case(config=dict(qkv_bias=False, hidden_act="gelu_new", layer_norm_eps=0.05, pooler_output_size=20, pooler_act="relu", num_channels=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(hidden_act="gelo")),
 }

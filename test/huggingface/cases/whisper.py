@@ -28,6 +28,12 @@ def bare(config):
     config.update(kept)
 
 
+def general(config):
+    """The names that all models share are over its own, as in transformers."""
+    config.update(hidden_size=config.pop("d_model"), num_attention_heads=config.pop("encoder_attention_heads"), num_hidden_layers=config["encoder_layers"])
+    config.update(encoder_layers=1)
+
+
 CASES = {
     "default": case(),
     # Old files hold the head of its own name, too; that one counts.
@@ -35,5 +41,6 @@ CASES = {
     "base-model": case(saved="WhisperModel", config=dict(scale_embedding=True, activation_function="relu", encoder_layers=1, decoder_layers=1)),
     "untied": case(config=dict(tie_word_embeddings=False, encoder_layers=1, decoder_layers=1)),
     "no-head": dict(error="proj_out.weight", config=dict(tie_word_embeddings=False)),
+    "general-names": case(rewrite=general, config=dict(decoder_layers=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation_function="gelo")),
 }
