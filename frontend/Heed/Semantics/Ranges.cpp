@@ -298,29 +298,20 @@ bool Analysis::checkData(const Item &item, bool under, bool over,
         },
         newNode(Node::Zero, Ty::I64, place));
   };
-  if (used.size() < 2) {
-    for (bool up : {false, true}) {
-      // Of an extent that is not 0 one pass sees both ends.
-      if (!(up ? over : under) || (!up && over && empty.is(0)))
-        continue;
-      auto positions =
-          elementwise(used, Ty::I64, place, false,
-                      [&](Body &body) { return position(body, up); });
-      if (!positions)
-        return false;
-      check(positions->value, limit);
-    }
-    return true;
-  }
   size_t numRows = readsData || own == used.size() ? used.size() - 1 : own;
   for (bool up : {false, true}) {
-    if (!(up ? over : under))
+    // Of an extent that is not 0 one pass over all positions sees both ends.
+    bool isFew = used.size() < 2;
+    if (!(up ? over : under) || (isFew && !up && over && empty.is(0)))
       continue;
-    const Tensor *worst =
-        extreme(up ? Extreme::Greatest : Extreme::Least,
-                ArrayRef<Idx *>(used).take_front(numRows),
-                ArrayRef<Idx *>(used).drop_front(numRows), place,
-                [&](Body &body) { return position(body, up); });
+    auto fill = [&](Body &body) { return position(body, up); };
+    const Tensor *worst = nullptr;
+    if (!isFew)
+      worst = extreme(up ? Extreme::Greatest : Extreme::Least,
+                      ArrayRef<Idx *>(used).take_front(numRows),
+                      ArrayRef<Idx *>(used).drop_front(numRows), place, fill);
+    else if (auto all = elementwise(used, Ty::I64, place, false, fill))
+      worst = all->value;
     if (!worst)
       return false;
     check(worst, limit);
