@@ -115,6 +115,34 @@ struct Literals : IRMutator {
   }
 };
 
+/// libHalide has LLVM make FMAs of all products and sums for CUDA, also of
+/// strict ones: a product less the largest of such products, each rounded, is
+/// then no longer 0 or below. A product that is to be rounded is the
+/// instruction that says so.
+struct RoundedProducts : IRMutator {
+  using IRMutator::visit;
+  bool onDevice = false;
+
+  Stmt visit(const For *loop) override {
+    bool before = std::exchange(onDevice, onDevice || loop->for_type ==
+                                                          ForType::GPUBlock);
+    Stmt same = IRMutator::visit(loop);
+    onDevice = before;
+    return same;
+  }
+  Expr visit(const Call *call) override {
+    Expr same = IRMutator::visit(call);
+    call = same.as<Call>();
+    if (!onDevice || !call || !call->is_intrinsic(Call::strict_mul) ||
+        !call->type.is_scalar() || call->type.bits() < 32)
+      return same;
+    return Call::make(call->type,
+                      call->type.bits() == 32 ? "llvm.nvvm.mul.rn.f"
+                                              : "llvm.nvvm.mul.rn.d",
+                      call->args, Call::PureExtern);
+  }
+};
+
 /// Numbers that are added to an i32, which does not overflow, are added to the
 /// i64 that is made of it. Places that differ by a number are then one register
 /// and that number, in code for CUDA.
@@ -301,7 +329,8 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   }
   if (target.has_feature(Target::CUDA))
     for (IRMutator *change : std::initializer_list<IRMutator *>{
-             new OffsetsOutside, new GroupsOfFour, new FourHalves})
+             new RoundedProducts, new OffsetsOutside, new GroupsOfFour,
+             new FourHalves})
       pipeline.add_custom_lowering_pass(change);
   if (target.has_gpu_feature()) {
     pipeline.add_custom_lowering_pass(makeRegisterPass());
