@@ -107,8 +107,8 @@ TV Emitter::emitNode(Code &code, const Node &node) {
     Value position = asI64(code, x, at);
     if (!matchPattern(more, m_Zero())) {
       Value zero = arith::ConstantIntOp::create(b, at, 0, 64);
-      Value isNegative = arith::CmpIOp::create(
-          b, at, arith::CmpIPredicate::slt, position, zero);
+      Value isNegative = arith::CmpIOp::create(b, at, arith::CmpIPredicate::slt,
+                                               position, zero);
       more = arith::SelectOp::create(b, at, isNegative, zero, more);
     }
     return {arith::AddIOp::create(b, at, position, more), node.ty, {}};

@@ -83,7 +83,6 @@ void Analysis::holdNumbers(const NumberTypes &types, Env &env) {
 /// The loop as a step, if each turn is the same code. If not, `again` says that
 /// it is worth to be unrolled, or to be looked at again with the numbers in
 /// `types` as tensors; all is as it was before, then.
-/// Long: what is tried is undone.
 bool Analysis::asOneStep(const ForStmt &stmt, const Size &lo, const Size &hi,
                          Frame &frame, NumberTypes &types, bool &again) {
   bool canUnroll = lo.constant() && hi.constant();
@@ -271,6 +270,7 @@ static bool bindsMore(const Env &before, const Env &after,
   });
 }
 
+/// Long: what a turn begins with, runs and leaves, and what is undone of it.
 bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
                          Frame &frame, RolledFor &step, NumberTypes *types) {
   bool canUnroll = lo.constant() && hi.constant();
