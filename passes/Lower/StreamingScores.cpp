@@ -332,10 +332,8 @@ Value Streaming::scoreAt(Ops &o, StreamingStage &stage, const TilePlace &at) {
     return s;
   Value seen = live(o, stage, at);
   // A thread with no key that is there would skip its products: to ask each
-  // time costs more, and what they were before stays in registers, which four
-  // queries need. Of two, ptxas loads what a score adds ahead of the products
-  // where nothing stands between, and spills it.
-  if (seen && onGPU() && plan.ownQueries > 2)
+  // time costs more, and what they were before stays in registers.
+  if (seen && onGPU())
     seen = o.hidden(seen, at.lane);
   if (!seen || !marked)
     return o.select(seen, s, o.f(lowest));
