@@ -24,6 +24,10 @@ struct GPUTile {
   double slots() const;
 };
 
+/// Whether \p out reads \p sum as f64. LLVM then widens all of a thread's sums
+/// where the loop over steps ends, each to two registers.
+bool isWidened(mlir::Value sum, mlir::Value out);
+
 /// The tile that computes \p count products of \p rows x \p columns soonest, by
 /// what is known of their extents. A thread's sums take \p sumRegisters each.
 GPUTile chooseGPUTile(KnownExtent rows, KnownExtent columns, int64_t count,

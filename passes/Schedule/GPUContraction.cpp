@@ -24,16 +24,6 @@ namespace {
 
 constexpr auto guard = halide::TailStrategy::GuardWithIf;
 
-/// Whether \p out reads \p sum as f64. LLVM then widens all of a thread's sums
-/// where the loop over steps ends, each to two registers.
-bool isWidened(Value sum, Value out) {
-  Block &body = out.getDefiningOp<halide::FuncOp>().getBody().front();
-  return llvm::any_of(body.getOps<halide::ReadOp>(), [&](halide::ReadOp read) {
-    return read.getFunc() == sum &&
-           llvm::any_of(read->getUsers(), llvm::IsaPred<arith::ExtFOp>);
-  });
-}
-
 /// The schedule of one sum, step by step.
 class TiledOnGPU {
 public:

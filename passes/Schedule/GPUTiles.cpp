@@ -23,6 +23,14 @@ double GPUTile::slots() const {
   return products / (products + loads + fetched);
 }
 
+bool heed::isWidened(Value sum, Value out) {
+  Block &body = out.getDefiningOp<halide::FuncOp>().getBody().front();
+  return llvm::any_of(body.getOps<halide::ReadOp>(), [&](halide::ReadOp read) {
+    return read.getFunc() == sum &&
+           llvm::any_of(read->getUsers(), llvm::IsaPred<arith::ExtFOp>);
+  });
+}
+
 GPUTile heed::chooseGPUTile(KnownExtent rows, KnownExtent columns,
                             int64_t count, int64_t sumRegisters,
                             const halide::Target &target) {

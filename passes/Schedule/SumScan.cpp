@@ -86,7 +86,7 @@ void SumScan::scheduleOutput(OpBuilder &b, KernelFunc &f, KernelFunc &first) {
 
 /// What later steps read is fetched, at whose beginning the processor would
 /// wait: of numbers for all lanes, by each group of places, its rows of a few
-/// lines; where there are no groups, of columns their row.
+/// lines; of columns, their row.
 void SumScan::prefetch(OpBuilder &b, int64_t stage) {
   halide::UpdateOp update = states.updates[stage - 1];
   Block &body = update.getSet().front();
@@ -113,15 +113,14 @@ void SumScan::prefetch(OpBuilder &b, int64_t stage) {
     halide::PrefetchOp::create(b, states.func.getLoc(), states.func.getResult(),
                                stage, array, at, "r2", ahead);
   };
-  if (groups > 1) {
+  if (groups > 1)
     for (Value array : numbers)
       fetch(array, "r1", 1);
-    return;
-  }
-  // A turn takes some four cycles.
-  constexpr int64_t turnsAhead = 128;
+  // A turn takes some four cycles. What comes in the next round of turns may be
+  // too late, and is then late for each of them.
+  constexpr int64_t leastRounds = 4, leastTurns = 128;
   for (Value array : columns)
-    fetch(array, "r2", std::max<int64_t>(1, turnsAhead / turns));
+    fetch(array, "r2", std::max(leastRounds, leastTurns / (turns * groups)));
 }
 
 /// A step's turns, of a group of places, unrolled.

@@ -58,6 +58,7 @@ expect(one["peer"] == "p fast" and all(abs(one[x] - 0.5) < 1e-9 for x in ("ratio
 expect((one["goal"], one["goal_ratio"]) == (0.92, 1.1), f"{one}")
 expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 10, 10)) - 0.15) < 1e-9, "the floor of memory")
 expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": True}, (100, 10, 10)) - 0.01) < 1e-9, "the floor in a cache")
+expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False, "copies": True}, (100, 10, 10, 5)) - 0.3) < 1e-9, "the floor of a copy")
 expect(abs(measure.floor({"flops": 1e9, "reads": 1e9, "writes": 5e8, "cached": False}, (100, 0, 0)) - 0.01) < 1e-9, "no bandwidth was measured")
 
 # Each slot against its own peak: half of the blocks at half the clock.

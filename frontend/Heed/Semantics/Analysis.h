@@ -246,7 +246,7 @@ private:
   std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
                                      Equation &eq, ArrayRef<Idx *> indices);
   void runOverState(const ast::Left &left, ArrayRef<LeftAxis> axes,
-                    Target target, const Env &env, Equation &eq);
+                    bool ifOpen, const Env &env, Equation &eq);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);

@@ -33,20 +33,14 @@ bool Analysis::changes(const FnDecl &fn, StringRef state) {
   return llvm::is_contained(names, state);
 }
 
-static bool mentions(const Expr &expr, StringRef name) {
-  auto *own = llvm::dyn_cast<NameExpr>(&expr);
-  bool does = own && own->name == name;
-  ast::forEachChild(expr,
-                    [&](const Expr &part) { does |= mentions(part, name); });
-  return does;
-}
-
 /// Does the left side leave a row of each step, at the position `step`?
 static bool hasRow(const Left &left, StringRef step) {
   return llvm::any_of(left.indices, [&](const LeftIndex &item) {
     return item.kind == LeftIndex::Plain
                ? item.name.text == step
-               : item.kind == LeftIndex::Affine && mentions(*item.expr, step);
+               : item.kind == LeftIndex::Affine &&
+                     ast::anyName(*item.expr,
+                                  [&](StringRef name) { return name == step; });
   });
 }
 

@@ -163,16 +163,6 @@ bool Analysis::fixPosition(const Size &position, Range place, LeftAxis &axis) {
                "a position on the left side must be known when compiling");
 }
 
-/// Is there a name of which an error was said?
-static bool namesPoison(const Expr &expr, const Env &env) {
-  auto *name = dyn_cast<NameExpr>(&expr);
-  auto known = name ? env.names.find(name->name) : env.names.end();
-  bool does = known != env.names.end() && known->second.kind == Binding::Poison;
-  ast::forEachChild(expr,
-                    [&](const Expr &part) { does |= namesPoison(part, env); });
-  return does;
-}
-
 /// A name or h*E + e, or a position of the collection or of a row.
 bool Analysis::leftAxis(const LeftIndex &item, Target target, Scope &scope,
                         Equation &eq, LeftAxis &axis) {
@@ -203,7 +193,10 @@ bool Analysis::leftAxis(const LeftIndex &item, Target target, Scope &scope,
     }
     return true;
   }
-  if (namesPoison(*item.expr, *scope.env))
+  if (ast::anyName(*item.expr, [&](StringRef name) { // its error was said
+        auto known = lookup(*scope.env, name);
+        return known && known->kind == Binding::Poison;
+      }))
     return false;
   if (target == Target::Tensor && scans.empty())
     return error(item.range, "only a collection (let) takes a fixed "
@@ -358,11 +351,7 @@ bool Analysis::executeRow(const Left &left, const Expr &right,
       return error(left.range,
                    format("'{}' has {}, {} are given", left.name.text,
                           counted(shape.size(), "axis", "axes"), axes.size()));
-    for (auto [k, axis] : llvm::enumerate(axes))
-      if (axis.indices.size() == 1)
-        eq.uses.push_back({axis.indices[0], shape[k],
-                           format("'{}' (axis {})", left.name.text, k),
-                           axis.place, false});
+    runOverState(left, axes, /*ifOpen=*/false, *scope.env, eq);
   }
   auto row = rightSide(right, scope, eq, axes);
   if (!row || !mergeAxes(left, axes, scope.env, *row))
@@ -383,11 +372,10 @@ bool Analysis::executeRow(const Left &left, const Expr &right,
   return whole.has_value();
 }
 
-/// Of a state that is assigned as a whole an index runs over its axis. One of a
-/// scan, whose shape after the step is compared, is asked only for an index
-/// that nothing else has a range for.
+/// An index of a state runs over its axis. `ifOpen`: only one that nothing else
+/// has a range for, as of a scan's, whose shape after the step is compared.
 void Analysis::runOverState(const Left &left, ArrayRef<LeftAxis> axes,
-                            Target target, const Env &env, Equation &eq) {
+                            bool ifOpen, const Env &env, Equation &eq) {
   const Binding &state = env.names.find(left.name.text)->second;
   if (state.kind != Binding::Tensor)
     return;
@@ -396,7 +384,7 @@ void Analysis::runOverState(const Left &left, ArrayRef<LeftAxis> axes,
     if (auto &[axis, extent] = pair; axis.indices.size() == 1)
       eq.uses.push_back({axis.indices[0], extent,
                          format("'{}' (axis {})", left.name.text, k),
-                         axis.place, target == Target::State});
+                         axis.place, ifOpen});
 }
 
 /// Long: one kind of left side after the other.
@@ -461,7 +449,7 @@ bool Analysis::executeEquation(const Left &left, const Expr &right,
   if (llvm::any_of(axes, [](auto &axis) { return bool(axis.position); }))
     return executeRow(left, right, axes, target, scope, eq, result);
   if (target == Target::State || isModelState(left.name.text, *env))
-    runOverState(left, axes, target, *env, eq);
+    runOverState(left, axes, target == Target::State, *env, eq);
   auto tensor = rightSide(right, scope, eq, axes);
   if (!tensor || !mergeAxes(left, axes, env, *tensor))
     return false;

@@ -92,6 +92,14 @@ void ast::forEachChild(const ast::Expr &expr,
   }
 }
 
+bool ast::anyName(const ast::Expr &expr,
+                  llvm::function_ref<bool(StringRef)> is) {
+  auto *name = llvm::dyn_cast<NameExpr>(&expr);
+  bool any = name && is(name->name);
+  forEachChild(expr, [&](const Expr &part) { any = any || anyName(part, is); });
+  return any;
+}
+
 const Expr &ast::inParens(const Expr &expr) {
   const Expr *inner = &expr;
   while (auto *paren = llvm::dyn_cast<ParenExpr>(inner))

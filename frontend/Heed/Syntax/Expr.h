@@ -291,6 +291,9 @@ struct RecordExpr : ExprOf<ExprKind::Record> {
 /// Calls `f` on the direct parts of an expression.
 void forEachChild(const Expr &expr, llvm::function_ref<void(const Expr &)> f);
 
+/// Whether \p is holds for a name that stands in the expression.
+bool anyName(const Expr &expr, llvm::function_ref<bool(llvm::StringRef)> is);
+
 /// The expression without the parentheses around it.
 const Expr &inParens(const Expr &expr);
 
