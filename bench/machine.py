@@ -31,9 +31,10 @@ class Machine:
 
     def __init__(self, folder, cores, march="native", clock="wall"):
         program = os.path.join(folder, f"machine-{march}")
-        if not os.path.exists(program):
-            subprocess.run([os.environ.get("CC", "clang-22"), "-O3", f"-march={march}", "-ffp-contract=fast",
-                            os.path.join(HERE, "machine.c"), "-o", program, "-lpthread"], check=True)
+        source = os.path.join(HERE, "machine.c")
+        if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
+            subprocess.run([os.environ.get("CC", "clang-22"), "-O3", f"-march={march}", "-ffp-contract=fast", source,
+                            "-o", program, "-lpthread"], check=True)
         self.process = Pinned([program, clock, *map(str, cores)], cores)
 
     def measure(self, memory):

@@ -245,8 +245,8 @@ private:
                   Equation &eq, Binding &result);
   std::optional<TensorVal> rightSide(const ast::Expr &right, Scope &scope,
                                      Equation &eq, ArrayRef<Idx *> indices);
-  void runOverState(const ast::Left &left, ArrayRef<LeftAxis> axes,
-                    bool ifOpen, const Env &env, Equation &eq);
+  void runOverState(const ast::Left &left, ArrayRef<LeftAxis> axes, bool ifOpen,
+                    const Env &env, Equation &eq);
   std::optional<Size> mergedExtent(const LeftAxis &axis, const EnvPtr &env);
   bool mergeAxes(const ast::Left &left, ArrayRef<LeftAxis> axes,
                  const EnvPtr &env, TensorVal &tensor);
