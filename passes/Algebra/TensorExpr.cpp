@@ -269,6 +269,15 @@ ExprRef Exprs::compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b) {
             IntegerType::get(context, 1), {a, b});
 }
 
+ExprRef Exprs::compare(arith::CmpFPredicate predicate, ExprRef a, ExprRef b) {
+  auto attrs = DictionaryAttr::get(
+      context,
+      NamedAttribute(StringAttr::get(context, "predicate"),
+                     arith::CmpFPredicateAttr::get(context, predicate)));
+  return op(OperationName("arith.cmpf", context), attrs,
+            IntegerType::get(context, 1), {a, b});
+}
+
 ExprRef Exprs::logicalAnd(ExprRef a, ExprRef b) {
   if (a == b)
     return a;

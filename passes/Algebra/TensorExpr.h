@@ -24,6 +24,7 @@
 
 namespace mlir::arith {
 enum class CmpIPredicate : uint64_t;
+enum class CmpFPredicate : uint64_t;
 }
 
 namespace heed {
@@ -114,6 +115,7 @@ public:
   ExprRef unlessEmpty(llvm::ArrayRef<unsigned> vars, ExprRef value,
                       ExprRef instead);
   ExprRef compare(mlir::arith::CmpIPredicate predicate, ExprRef a, ExprRef b);
+  ExprRef compare(mlir::arith::CmpFPredicate predicate, ExprRef a, ExprRef b);
   ExprRef logicalAnd(ExprRef a, ExprRef b);
   ExprRef logicalNot(ExprRef a);
   /// Reduction of \p body over the free variables \p vars.

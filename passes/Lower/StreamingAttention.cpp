@@ -51,10 +51,7 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   plan.keyGroup = plan.group;
   if (target.isGPU()) {
     plan.ownQueries = queriesOfThread(op, target);
-    int64_t values =
-        *getConstantIntValue(op.getSizes()[op.firstDim(DimKind::Value)]);
-    plan.keyGroup =
-        keysOfThread(target, plan.ownQueries, plan.tile, plan.block, values);
+    plan.keyGroup = keysOfThread(op, target, plan.tile, plan.block);
   }
   plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
   // On a GPU all blocks are like those of a mask: one loop.

@@ -51,12 +51,7 @@ ExprRef MaskSolver::compare(arith::CmpIPredicate predicate, ExprRef a,
 
 ExprRef MaskSolver::compare(arith::CmpFPredicate predicate, ExprRef a,
                             ExprRef b) {
-  auto attrs = DictionaryAttr::get(
-      exprs.context,
-      NamedAttribute(StringAttr::get(exprs.context, "predicate"),
-                     arith::CmpFPredicateAttr::get(exprs.context, predicate)));
-  return exprs.op(OperationName("arith.cmpf", exprs.context), attrs, i1,
-                  {a, b});
+  return exprs.compare(predicate, a, b);
 }
 
 ExprRef MaskSolver::conjunction(ExprRef a, ExprRef b) {

@@ -253,18 +253,40 @@ int64_t heed::queriesOfThread(attn::AttentionLike op,
   return isPlain && 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
 }
 
+/// Every device has blocks of so many threads.
+constexpr int64_t mostThreads = 256;
+
+/// The size of \p dim of \p op, 0 where it is not known.
+static int64_t fixedSize(attn::AttentionLike op, unsigned dim) {
+  return getConstantIntValue(op.getSizes()[dim]).value_or(0);
+}
+
+/// Tables that a score reads at places of its own.
+static int64_t readsOfScore(attn::AttentionLike op) {
+  int64_t reads = 0;
+  auto count = [&](tensor::ExtractOp) { ++reads; };
+  op.getScore().walk(count);
+  for (unsigned term = 0; term < op.numTerms(); ++term)
+    op.pair(term).walk(count);
+  return reads;
+}
+
 // As few as the threads that have sums of values leave, so that all threads
 // have scores, too, but eight scores at least: of fewer, half of the
-// instructions would be loads.
-int64_t heed::keysOfThread(const halide::Target &target, int64_t ownQueries,
-                           int64_t queries, int64_t keys, int64_t values) {
-  int64_t group = registerGroup(target);
-  int64_t alongQueries = queries / ownQueries;
-  int64_t most =
-      std::max<int64_t>(128, alongQueries * llvm::divideCeil(values, group));
+// instructions would be loads. Eight, too, of scores that read several tables:
+// each place takes two registers beside the sums.
+int64_t heed::keysOfThread(attn::AttentionLike op, const halide::Target &target,
+                           int64_t queries, int64_t keys) {
+  int64_t group = registerGroup(target),
+          ownQueries = queriesOfThread(op, target),
+          alongQueries = queries / ownQueries,
+          values = fixedSize(op, op.firstDim(DimKind::Value)), least = 8,
+          most = std::max<int64_t>(128, alongQueries *
+                                            llvm::divideCeil(values, group));
+  bool readsMuch = readsOfScore(op) > 1;
   for (int64_t own : {2, 3, 4, 6})
-    if (own * ownQueries >= 8 && keys % own == 0 &&
-        alongQueries * (keys / own) <= most)
+    if (own * ownQueries >= least && keys % own == 0 &&
+        (readsMuch || alongQueries * (keys / own) <= most))
       return own;
   return group;
 }
@@ -273,24 +295,22 @@ int64_t heed::keysOfThread(const halide::Target &target, int64_t ownQueries,
 /// and weights fit into shared memory; none: nothing does.
 static std::optional<std::pair<int64_t, int64_t>>
 tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
-  auto extent = [&](unsigned dim) {
-    return getConstantIntValue(op.getSizes()[dim]).value_or(0);
-  };
   const int64_t group = registerGroup(target),
                 ownQueries = queriesOfThread(op, target);
   int64_t ofQuery = 0, ofKey = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
     int64_t length = 1;
     for (unsigned dim : op.contractDims(term))
-      length *= extent(dim);
+      length *= fixedSize(op, dim);
     if (op.contractDims(term).empty())
       length = 0;
     ofQuery += length;
     ofKey += length;
   }
-  int64_t values = llvm::alignTo(extent(op.firstDim(DimKind::Value)), group);
+  int64_t values =
+      llvm::alignTo(fixedSize(op, op.firstDim(DimKind::Value)), group);
   // The state is in registers, unless the last group is no whole one.
-  if (extent(op.firstDim(DimKind::Value)) % group)
+  if (fixedSize(op, op.firstDim(DimKind::Value)) % group)
     ofQuery += values + values / group * 2;
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
                                {64, 32},
@@ -299,17 +319,15 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
                                {16, 32},
                                {32, 16},
                                {16, 16}}) {
-    int64_t groups =
-        keys / keysOfThread(target, ownQueries, queries, keys, values);
+    int64_t groups = keys / keysOfThread(op, target, queries, keys);
     // Values come where keys were. Of each query and group there is a sum of
     // weights, of each query a maximum and a sum.
     int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
                       queries * (keys + groups + 2);
-    // Every device has blocks of so many threads.
     int64_t threads =
         queries / ownQueries *
         std::max<int64_t>(llvm::divideCeil(values, group), groups);
-    if (numbers * 4 <= target.sharedBytes && threads <= 256)
+    if (numbers * 4 <= target.sharedBytes && threads <= mostThreads)
       return std::pair(queries, keys);
   }
   return std::nullopt;

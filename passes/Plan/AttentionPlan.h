@@ -24,9 +24,9 @@ bool comparesOnly(mlir::Region &where);
 /// How many queries a thread of a GPU has.
 int64_t queriesOfThread(attn::AttentionLike op, const halide::Target &target);
 /// How many keys it has of a block of \p keys, where a block of threads has
-/// \p queries, a thread \p ownQueries, and there are \p values value dims.
-int64_t keysOfThread(const halide::Target &target, int64_t ownQueries,
-                     int64_t queries, int64_t keys, int64_t values);
+/// \p queries.
+int64_t keysOfThread(attn::AttentionLike op, const halide::Target &target,
+                     int64_t queries, int64_t keys);
 
 /// Keys, or value dims, of a register tile.
 int64_t registerGroup(const halide::Target &target);

@@ -163,13 +163,8 @@ ExprRef Raiser::nanWithoutScore(attn::AttentionOp op, ExprRef lse,
     return exprs.constant(FloatAttr::get(builder.getF32Type(), value));
   };
   const auto &f32 = APFloat::IEEEsingle();
-  auto equal =
-      arith::CmpFPredicateAttr::get(exprs.context, arith::CmpFPredicate::OEQ);
-  ExprRef none = exprs.op(
-      OperationName("arith.cmpf", exprs.context),
-      builder.getDictionaryAttr(builder.getNamedAttr("predicate", equal)),
-      builder.getI1Type(),
-      {lse, real(APFloat::getInf(f32, /*Negative=*/true))});
+  ExprRef none = exprs.compare(arith::CmpFPredicate::OEQ, lse,
+                               real(APFloat::getInf(f32, /*Negative=*/true)));
   SmallVector<unsigned> keys;
   SmallVector<ExprRef> at;
   for (unsigned v : rows)

@@ -324,13 +324,8 @@ bool QuerySoftmax::isProven(ExprRef written, ExprRef fresh,
 //===----------------------------------------------------------------------===//
 
 ExprRef QuerySoftmax::lowest(ExprRef score) {
-  auto equal =
-      arith::CmpFPredicateAttr::get(exprs.context, arith::CmpFPredicate::OEQ);
-  return exprs.op(
-      OperationName("arith.cmpf", exprs.context),
-      builder.getDictionaryAttr(builder.getNamedAttr("predicate", equal)),
-      builder.getI1Type(),
-      {score, real(-std::numeric_limits<double>::infinity())});
+  return exprs.compare(arith::CmpFPredicate::OEQ, score,
+                       real(-std::numeric_limits<double>::infinity()));
 }
 
 /// exp(s - l), and of a score of -inf 0, whatever l is: all scores of its key

@@ -349,15 +349,26 @@ struct RaiseAttention : impl::AttnRaiseAttentionBase<RaiseAttention> {
   bool joinSums(OpBuilder &builder, Operation *root, Exprs &exprs,
                 ExprRef element, ArrayRef<unsigned> vars) {
     JoinedWeights found = joinWeights(exprs, root, element);
-    if (!found.joined)
+    if (!found.sum)
       return false;
     Attempt attempt(builder);
-    Value whole =
-        writeTensor(builder, root->getLoc(), exprs, found.joined, vars);
-    if (!prove(exprs, found.written, whole, vars, attempt).holds) {
+    auto write = [&](ExprRef e) {
+      return writeTensor(builder, root->getLoc(), exprs, e, vars);
+    };
+    auto withRest = [&](ExprRef sum) {
+      return found.rest ? exprs.op("arith.addf", sum->type, {found.rest, sum})
+                        : sum;
+    };
+    SmallVector<ExprRef> at;
+    for (unsigned v : vars)
+      at.push_back(exprs.var(v));
+    ExprRef sum = exprs.read(write(found.sum), at);
+    if (!prove(exprs, found.written, write(withRest(sum)), vars, attempt)
+             .holds) {
       attempt.undo();
       return false;
     }
+    Value whole = write(withRest(meetFactors(exprs, found, sum)));
     remarkDone(root, passName, "joined",
                "it mixes distributions over the same scores: one product with "
                "the values for all");

@@ -137,10 +137,6 @@ Value zeroWithoutKeys(OpBuilder &builder, Value whole,
   auto minusInfinity = exprs.constant(FloatAttr::get(
       builder.getF32Type(), APFloat::getInf(APFloat::IEEEsingle(),
                                             /*Negative=*/true)));
-  // Unordered, as a live NaN makes its row's NaN.
-  auto differs = builder.getDictionaryAttr(builder.getNamedAttr(
-      "predicate", arith::CmpFPredicateAttr::get(builder.getContext(),
-                                                 arith::CmpFPredicate::UNE)));
   ExprRef element = exprs.expand(whole, at), live = nullptr;
   for (attn::AttentionOp op : attentions) {
     SmallVector<ExprRef> reads;
@@ -156,10 +152,10 @@ Value zeroWithoutKeys(OpBuilder &builder, Value whole,
       for (unsigned dim = 0; dim < op.firstDim(attn::DimKind::Key); ++dim)
         row.push_back(read->operands[*op.outputMap().getResultPosition(
             builder.getAffineDimExpr(dim))]);
+      // Unordered, as a live NaN makes its row's NaN.
       ExprRef own =
-          exprs.op(OperationName("arith.cmpf", exprs.context), differs,
-                   builder.getI1Type(),
-                   {exprs.read(withRows.getLse(), row), minusInfinity});
+          exprs.compare(arith::CmpFPredicate::UNE,
+                        exprs.read(withRows.getLse(), row), minusInfinity);
       live = live ? exprs.op("arith.ori", own->type, {live, own}) : own;
     }
     if (withRows != op) {
@@ -313,16 +309,20 @@ JoinedWeights Joiner::join(ExprRef element) {
   auto times = [&](ExprRef factor, ExprRef by) {
     return exprs.op("arith.mulf", by->type, {factor, by});
   };
-  ExprRef weights = nullptr, live = nullptr, rest = nullptr, written = nullptr;
+  ExprRef weights = nullptr, live = nullptr;
+  JoinedWeights joined;
   unsigned count = 0;
   for (JoinedTerm &term : terms) {
     if (!term.sum || (&term != first && !sharesValues(*first, term))) {
-      rest = add(rest, term.whole);
-      written = add(written, term.whole);
+      joined.rest = add(joined.rest, term.whole);
+      joined.written = add(joined.written, term.whole);
       continue;
     }
     ++count;
-    written = add(written, times(term.factor, term.sum));
+    joined.written = add(joined.written, times(term.factor, term.sum));
+    std::optional<double> number = Exprs::constantFloat(term.factor);
+    if (!number || !std::isfinite(*number))
+      joined.factors = add(joined.factors, term.factor);
     ExprRef own = liveOf(exprs, term.weight);
     bool drops = live && mutated("raise-attention.join-forgets-live");
     live = !live || drops ? own : exprs.op("arith.ori", own->type, {live, own});
@@ -338,12 +338,22 @@ JoinedWeights Joiner::join(ExprRef element) {
       exprs.select(live, multiply(exprs, over, first->values.under),
                    exprs.constant(FloatAttr::get(weights->type, 0.0)),
                    /*guard=*/false);
-  ExprRef sum = exprs.reduce(OperationName("arith.addf", exprs.context),
-                             first->keys, body);
-  return {written, rest ? add(rest, sum) : sum};
+  joined.sum = exprs.reduce(OperationName("arith.addf", exprs.context),
+                            first->keys, body);
+  return joined;
 }
 
 } // namespace
+
+ExprRef meetFactors(Exprs &exprs, const JoinedWeights &joined, ExprRef sum) {
+  if (!joined.factors || mutated("raise-attention.join-forgets-factors"))
+    return sum;
+  ExprRef zero = exprs.constant(FloatAttr::get(sum->type, 0.0));
+  return exprs.select(exprs.compare(arith::CmpFPredicate::OEQ, sum, zero),
+                      exprs.op("arith.mulf", sum->type, {joined.factors, zero}),
+                      sum,
+                      /*guard=*/false);
+}
 
 JoinedWeights joinWeights(Exprs &exprs, Operation *root, ExprRef element) {
   return Joiner(exprs, root).join(element);

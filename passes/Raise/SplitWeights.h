@@ -32,8 +32,15 @@ mlir::Value zeroWithoutKeys(mlir::OpBuilder &builder, mlir::Value whole,
 /// What joinWeights() finds: null if nothing.
 struct JoinedWeights {
   ExprRef written = nullptr; ///< as it stands, down to the sums
-  ExprRef joined = nullptr;  ///< ... with one sum in their place
+  ExprRef sum = nullptr;     ///< the one in their place
+  ExprRef rest = nullptr;    ///< what is added to them; null: nothing
+  ExprRef factors = nullptr; ///< the sum of the sums' factors; null: all finite
 };
+
+/// \p sum, which is read of \p joined's, as what is written has it of a row
+/// without a live key: there it multiplies its factors by 0, which makes NaN of
+/// one that is not finite. Of such a factor a live key makes no 0.
+ExprRef meetFactors(Exprs &exprs, const JoinedWeights &joined, ExprRef sum);
 
 /// The other way round, c sum_j a v + d sum_j b v = sum_j (c a + d b) v, where
 /// the scores of a and b are made of the same product: two branches of one

@@ -207,13 +207,7 @@ ExprRef rescaled(Exprs &exprs, const Prefix &prefix, ExprRef old,
               exprs.op("math.exp", peak->type,
                        {exprs.op("arith.subf", peak->type, {peak, next})})),
        old});
-  Builder b(exprs.context);
-  NamedAttribute equal = b.getNamedAttr(
-      "predicate",
-      arith::CmpFPredicateAttr::get(exprs.context, arith::CmpFPredicate::OEQ));
-  ExprRef isNothing =
-      exprs.op(OperationName("arith.cmpf", exprs.context),
-               b.getDictionaryAttr(equal), b.getI1Type(), {peak, nothing});
+  ExprRef isNothing = exprs.compare(arith::CmpFPredicate::OEQ, peak, nothing);
   return exprs.select(isNothing, exprs.constant(FloatAttr::get(real, 0.0)),
                       scaled, /*guard=*/false);
 }

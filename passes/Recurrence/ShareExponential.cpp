@@ -41,16 +41,10 @@ void heed::shareExponentials(Exprs &exprs, SmallVectorImpl<ExprRef> &elements) {
     ExprRef one = exprs.op("arith.addf", type,
                            {exprs.constant(FloatAttr::get(type, 1.0)),
                             exprs.op("arith.subf", type, {top, top})});
-    Builder b(exprs.context);
-    NamedAttribute equal = b.getNamedAttr(
-        "predicate", arith::CmpFPredicateAttr::get(exprs.context,
-                                                   arith::CmpFPredicate::OEQ));
-    ExprRef isTop = exprs.op(OperationName("arith.cmpf", exprs.context),
-                             b.getDictionaryAttr(equal), b.getI1Type(),
-                             {mutated("block-scans.other-exponential")
-                                  ? top->operand(1 - which)
-                                  : top->operand(which),
-                              top});
+    bool isOther = mutated("block-scans.other-exponential");
+    ExprRef isTop =
+        exprs.compare(arith::CmpFPredicate::OEQ,
+                      top->operand(isOther ? 1 - which : which), top);
     return exprs.select(isTop, one, small, /*guard=*/false);
   };
   for (ExprRef &element : elements)

@@ -1,6 +1,7 @@
 # RUN: %python %s %heed_bin/heedc %t
 """A weight that mixes two softmaxes is two attentions, with its factors before them (attn-raise-attention). Where neither has a live key the sum
-is one of absent elements and 0, whatever the factors; where one has, the other's factor meets its 0, and NaN shows."""
+is one of absent elements and 0, whatever the factors; where one has, the other's factor meets its 0, and NaN shows. Two sums with a factor each, of
+distributions over the same products, are one sum: there each factor meets its sum, also one of nothing."""
 import sys
 
 import numpy as np
@@ -62,4 +63,27 @@ for number, (factor, weigh) in enumerate(FACTORS.items()):
             programs.compare(program, inputs, dict(o=want), tolerance=2e-5)
     said = programs.run(programs.heedc, f"{programs.folder}/m{number}-softmax.heed", "-o", f"{programs.folder}/m{number}", "--explain=all")
     expect("mixes 2 distributions" in said.stderr + said.stdout, "two attentions: " + said.stderr)
+
+# Masks that are data: rows 1 and 2 have no live key of the first, 2 and 3 none of the second.
+HEADER = "model m(q, k: f32[N, E], v: f32[N, F], a, b: f32[N, N], g, h: f32[N], u: f32[N, F]) {\n  s[i,j] = sum(e) q[i,e] * k[j,e]\n"
+SUMS = "  x[i,f] = sum(j) p[i,j] * v[j,f]\n  y[i,f] = sum(j) w[i,j] * v[j,f]\n"
+given["k"], given["v"] = rng.standard_normal((N, E)).astype(np.float32), rng.standard_normal((N, F)).astype(np.float32)
+given["a"], given["b"] = (np.where(np.isin(np.arange(N), rows)[:, None], -np.inf, rng.standard_normal((N, N))).astype(np.float32) for rows in ([1, 2], [2, 3]))
+given["h"], given["u"] = rng.standard_normal(N).astype(np.float32), rng.standard_normal((N, F)).astype(np.float32)
+given = {name: given[name] for name in ("q", "k", "v", "a", "b", "g", "h", "u")}
+for name, whole, of in (("two", "g[i] * x[i,f] - h[i] * y[i,f]", lambda g, h, x, y, u: g * x - h * y),
+                        ("rest", "g[i] * x[i,f] + u[i,f] + y[i,f]", lambda g, h, x, y, u: g * x + u + y)):
+    program = programs.compile(name, HEADER + "  p[i,j] = softmax(j) (s[i,j] + a[i,j])\n  w[i,j] = softmax(j) (s[i,j] + b[i,j])\n" + SUMS
+                               + f"  return o[i,f] = {whole}\n}}\n")
+    for bad in (np.nan, 0.0):
+        for row in (1, 2, 3, 4):
+            for factor in ("g", "h"):
+                inputs = {**given, factor: given[factor].copy()}
+                inputs[factor][row] = bad
+                r = {name: np.asarray(value, np.float64) for name, value in inputs.items()}
+                p, w = (weights("softmax", r["q"] @ r["k"].T + r[mask], np.ones((N, N), bool), None) for mask in "ab")
+                want = of(r["g"][:, None], r["h"][:, None], p @ r["v"], w @ r["v"], r["u"])
+                programs.compare(program, inputs, dict(o=want), tolerance=2e-5)
+    said = programs.run(programs.heedc, f"{programs.folder}/{name}.heed", "-o", f"{programs.folder}/{name}", "--explain=all")
+    expect("one product with the values for all" in said.stderr + said.stdout, "one sum: " + said.stderr)
 finish()

@@ -75,6 +75,10 @@ for name in "attention-64", "attention-128", "attention-halves":
 for kernel in ptx.kernels(inputs / "alibi.heed") + ptx.kernels(inputs / "lengths.heed"):
     check_registers(kernel, "two queries")
 
+# Scores that read two tables leave registers for the places.
+for kernel in ptx.kernels(inputs / "tables.heed"):
+    check_registers(kernel, "tables")
+
 # With plain scores a thread has four queries, and weights and maxima take one instruction each for what was a polynomial and a choice. A turn of the loop over
 # keys is 8 turns of the scores' loop (of eight or sixteen dims), 12 or 4 of the values' (of four or eight keys), and the rest once. ptxas makes one
 # instruction of the selects that absent keys take beside each sum of a value, a predicate of the sum: 0.73 and 0.70 of its instructions are FMAs of products.
