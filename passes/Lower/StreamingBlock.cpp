@@ -127,8 +127,10 @@ Value Streaming::weightOf(Ops &o, Value s, Value top) {
     return boundedWeight(o, s);
   KernelArithmetic arithmetic(o, shifted, plan.target);
   Value weight = normaliser.weight(arithmetic, shifted ? o.sub(s, top) : s);
-  // A score of -0 may be a weight of -0, which is 0 then.
-  bool maybeMinusZero = plan.masked && !anySign && !normaliser.takesExponential;
+  // A score of -0 may be a weight of -0, which is 0 where absent keys are told
+  // from others: beside a mask, and where a table has rows of no key.
+  bool maybeMinusZero = (plan.masked || hasTableValue()) && !anySign &&
+                        !normaliser.takesExponential;
   return maybeMinusZero ? o.add(weight, o.f(0)) : weight;
 }
 
