@@ -145,6 +145,7 @@ struct Analysis::ParamAxis {
   const ast::Extent *written;
   std::optional<Size> dots; ///< its extent, where the type has `..`
   int64_t number;           ///< its extent, where it is known
+  bool isFree = false;      ///< it gives a name its value
 };
 
 /// The extents as numbers, where they are known: those that a free name gives
@@ -158,6 +159,7 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
     std::vector<const NameExpr *> unknown;
     if (!size)
       freeNames(*axis.written->extent, *env, unknown);
+    axis.isFree = !unknown.empty();
     if (!size && unknown.empty()) {
       size = sizeValue(*axis.written->extent, env,
                        format("an extent of '{}'", stmt.name.text));
@@ -200,9 +202,12 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
   bool inLoop = llvm::any_of(
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
-  // Extents that are known when weights are there hold outside of a loop that
-  // their names do not tell apart, too: rows that a scan stacks have them.
-  Steps &steps = llvm::is_contained(dims, kUnknown) ? stepsOf(indices) : *sink;
+  // Dims that weights alone give hold outside of a loop whose turns their names
+  // do not tell apart, too: rows that a scan stacks have them.
+  bool givesDims = llvm::any_of(axes, [](const ParamAxis &axis) {
+    return axis.isFree && axis.number == kUnknown;
+  });
+  Steps &steps = givesDims ? stepsOf(indices) : *sink;
   size_t step = steps.size();
   steps.push_back(Parameter{
       names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
