@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims remainders
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims remainders wraps
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -401,6 +401,33 @@ model m(x, y: f32[N], h: f16[N]; tenth = 0.1) {
         compare(program, dict(x=x, y=y, h=h), dict(
             a=left(wide, y.astype(np.float64)), b=left(wide, 3), c=left(wide, -2.5), d=left(wide, 0.5), f=left(wide, float(np.float32(2 * np.pi))),
             e=np.float16(np.mod(h.astype(np.float64), tenth)).astype(np.float64), turn=np.mod(np.arange(n) * 0.37 + 0.0123, 0.7), g=np.mod(1000.05, 0.1)), tolerance=1e-7)
+
+
+@group
+def wraps():
+    # Integers are i64 and wrap: no rule that holds of unbounded ones, x * x >= 0 or (2 * x) // 2 == x, may be taken of them.
+    for program in both("wraps", """
+model m(x: i64[N], k: i32[N]; prime = 6364136223846793005) {
+  h[i] = x[i] * x[i] % 1000003
+  scan t in 0..N, s: i64 = 1 {
+    s = s * prime + x[t]
+    r[t] = s * s % 97
+  }
+  return h, r, a[i] = x[i] * x[i] >= 0, b[i] = x[i] + 1 > x[i], c[i] = (x[i] * 2) // 2, d[i] = x[i] * 6 // 3, e[i] = (7 * x[i] + 3) // 7, f[i] = sign(x[i] * x[i]), g[i] = (x[i] - 5) // 5, l[i] = k[i] * k[i] * k[i] * k[i] % 11, q[i] = if x[i] * 2 > 0 then 1 else 0
+}"""):
+        ends = [2**62, -(2**62), 2**63 - 1, -(2**63), 2**61 + 1, 2**33]
+        x = np.concatenate([ends, rng.integers(-(2**62), 2**62, 35)]).astype(np.int64)
+        k = np.concatenate([rng.integers(-(2**31), 2**31, len(x) - 2), [2**31 - 1, -(2**31)]]).astype(np.int32)
+        n, prime = len(x), np.int64(6364136223846793005)
+        with np.errstate(over="ignore"):
+            s, r = np.int64(1), np.empty(n, np.int64)
+            for t in range(n):
+                s = s * prime + x[t]
+                r[t] = s * s % 97
+            w = k.astype(np.int64)
+            compare(program, dict(x=x, k=k), dict(
+                h=x * x % 1000003, r=r, a=x * x >= 0, b=x + 1 > x, c=x * 2 // 2, d=x * 6 // 3, e=(7 * x + 3) // 7, f=np.sign(x * x), g=(x - 5) // 5,
+                l=(w * w * w * w % 11), q=(x * 2 > 0).astype(np.int32)))
 
 
 run_wanted()
