@@ -25,7 +25,7 @@
 namespace mlir::arith {
 enum class CmpIPredicate : uint64_t;
 enum class CmpFPredicate : uint64_t;
-}
+} // namespace mlir::arith
 
 namespace heed {
 
