@@ -391,6 +391,7 @@ struct ModelInput {
   Range place;
   bool isState = false; ///< it lives from call to call
   Ty held = Ty::F32;    ///< elem, or a state's narrower type in memory
+  Shape shape = {};     ///< a tensor's, of the dims that it binds or has
 };
 struct ModelOutput {
   std::string name;

@@ -260,21 +260,22 @@ ExprRef Exprs::unlessEmpty(ArrayRef<unsigned> vars, ExprRef value,
   return value;
 }
 
-ExprRef Exprs::compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b) {
-  auto attrs = DictionaryAttr::get(
+static DictionaryAttr withPredicate(Attribute predicate) {
+  MLIRContext *context = predicate.getContext();
+  return DictionaryAttr::get(
       context,
-      NamedAttribute(StringAttr::get(context, "predicate"),
-                     arith::CmpIPredicateAttr::get(context, predicate)));
-  return op(OperationName("arith.cmpi", context), attrs,
+      NamedAttribute(StringAttr::get(context, "predicate"), predicate));
+}
+
+ExprRef Exprs::compare(arith::CmpIPredicate predicate, ExprRef a, ExprRef b) {
+  return op(OperationName("arith.cmpi", context),
+            withPredicate(arith::CmpIPredicateAttr::get(context, predicate)),
             IntegerType::get(context, 1), {a, b});
 }
 
 ExprRef Exprs::compare(arith::CmpFPredicate predicate, ExprRef a, ExprRef b) {
-  auto attrs = DictionaryAttr::get(
-      context,
-      NamedAttribute(StringAttr::get(context, "predicate"),
-                     arith::CmpFPredicateAttr::get(context, predicate)));
-  return op(OperationName("arith.cmpf", context), attrs,
+  return op(OperationName("arith.cmpf", context),
+            withPredicate(arith::CmpFPredicateAttr::get(context, predicate)),
             IntegerType::get(context, 1), {a, b});
 }
 

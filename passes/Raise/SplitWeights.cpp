@@ -309,7 +309,8 @@ JoinedWeights Joiner::join(ExprRef element) {
   auto times = [&](ExprRef factor, ExprRef by) {
     return exprs.op("arith.mulf", by->type, {factor, by});
   };
-  ExprRef weights = nullptr, live = nullptr;
+  ExprRef weights = nullptr, live = nullptr,
+          zero = exprs.constant(FloatAttr::get(element->type, 0.0));
   JoinedWeights joined;
   unsigned count = 0;
   for (JoinedTerm &term : terms) {
@@ -322,7 +323,7 @@ JoinedWeights Joiner::join(ExprRef element) {
     joined.written = add(joined.written, times(term.factor, term.sum));
     std::optional<double> number = Exprs::constantFloat(term.factor);
     if (!number || !std::isfinite(*number))
-      joined.factors = add(joined.factors, term.factor);
+      joined.none = add(joined.none, times(term.factor, zero));
     ExprRef own = liveOf(exprs, term.weight);
     bool drops = live && mutated("raise-attention.join-forgets-live");
     live = !live || drops ? own : exprs.op("arith.ori", own->type, {live, own});
@@ -334,10 +335,8 @@ JoinedWeights Joiner::join(ExprRef element) {
     return {};
   SmallVector<ExprRef> over{weights};
   llvm::append_range(over, first->values.over);
-  ExprRef body =
-      exprs.select(live, multiply(exprs, over, first->values.under),
-                   exprs.constant(FloatAttr::get(weights->type, 0.0)),
-                   /*guard=*/false);
+  ExprRef body = exprs.select(live, multiply(exprs, over, first->values.under),
+                              zero, /*guard=*/false);
   joined.sum = exprs.reduce(OperationName("arith.addf", exprs.context),
                             first->keys, body);
   return joined;
@@ -346,13 +345,11 @@ JoinedWeights Joiner::join(ExprRef element) {
 } // namespace
 
 ExprRef meetFactors(Exprs &exprs, const JoinedWeights &joined, ExprRef sum) {
-  if (!joined.factors || mutated("raise-attention.join-forgets-factors"))
+  if (!joined.none || mutated("raise-attention.join-forgets-factors"))
     return sum;
   ExprRef zero = exprs.constant(FloatAttr::get(sum->type, 0.0));
   return exprs.select(exprs.compare(arith::CmpFPredicate::OEQ, sum, zero),
-                      exprs.op("arith.mulf", sum->type, {joined.factors, zero}),
-                      sum,
-                      /*guard=*/false);
+                      joined.none, sum, /*guard=*/false);
 }
 
 JoinedWeights joinWeights(Exprs &exprs, Operation *root, ExprRef element) {

@@ -34,12 +34,12 @@ struct JoinedWeights {
   ExprRef written = nullptr; ///< as it stands, down to the sums
   ExprRef sum = nullptr;     ///< the one in their place
   ExprRef rest = nullptr;    ///< what is added to them; null: nothing
-  ExprRef factors = nullptr; ///< the sum of the sums' factors; null: all finite
+  ExprRef none = nullptr;    ///< of a row without keys; null: 0
 };
 
-/// \p sum, which is read of \p joined's, as what is written has it of a row
-/// without a live key: there it multiplies its factors by 0, which makes NaN of
-/// one that is not finite. Of such a factor a live key makes no 0.
+/// \p sum, which is read of \p joined's; of a row without a live key what is
+/// written there, where each factor meets a 0: NaN of one that is not finite.
+/// Of such a factor a live key makes no sum of 0.
 ExprRef meetFactors(Exprs &exprs, const JoinedWeights &joined, ExprRef sum);
 
 /// The other way round, c sum_j a v + d sum_j b v = sum_j (c a + d b) v, where

@@ -75,15 +75,15 @@ for name, whole, of in (("two", "g[i] * x[i,f] - h[i] * y[i,f]", lambda g, h, x,
                         ("rest", "g[i] * x[i,f] + u[i,f] + y[i,f]", lambda g, h, x, y, u: g * x + u + y)):
     program = programs.compile(name, HEADER + "  p[i,j] = softmax(j) (s[i,j] + a[i,j])\n  w[i,j] = softmax(j) (s[i,j] + b[i,j])\n" + SUMS
                                + f"  return o[i,f] = {whole}\n}}\n")
-    for bad in (np.nan, 0.0):
-        for row in (1, 2, 3, 4):
-            for factor in ("g", "h"):
-                inputs = {**given, factor: given[factor].copy()}
-                inputs[factor][row] = bad
-                r = {name: np.asarray(value, np.float64) for name, value in inputs.items()}
-                p, w = (weights("softmax", r["q"] @ r["k"].T + r[mask], np.ones((N, N), bool), None) for mask in "ab")
-                want = of(r["g"][:, None], r["h"][:, None], p @ r["v"], w @ r["v"], r["u"])
-                programs.compare(program, inputs, dict(o=want), tolerance=2e-5)
+    # Where both are of nothing the factors are not added: 3e38 + 3e38 is no number of f32.
+    for changed in [{factor: (row, bad)} for bad in (np.nan, 0.0) for row in (1, 2, 3, 4) for factor in ("g", "h")] + [{"g": (2, 3e38), "h": (2, -3e38)}]:
+        inputs = {**given, **{factor: given[factor].copy() for factor in changed}}
+        for factor, (row, bad) in changed.items():
+            inputs[factor][row] = bad
+        r = {name: np.asarray(value, np.float64) for name, value in inputs.items()}
+        p, w = (weights("softmax", r["q"] @ r["k"].T + r[mask], np.ones((N, N), bool), None) for mask in "ab")
+        want = of(r["g"][:, None], r["h"][:, None], p @ r["v"], w @ r["v"], r["u"])
+        programs.compare(program, inputs, dict(o=want), tolerance=2e-5)
     said = programs.run(programs.heedc, f"{programs.folder}/{name}.heed", "-o", f"{programs.folder}/{name}", "--explain=all")
     expect("one product with the values for all" in said.stderr + said.stdout, "one sum: " + said.stderr)
 finish()

@@ -97,6 +97,7 @@ private:
   bool eachTurn(ArrayRef<std::string> names, ArrayRef<Size> indices,
                 size_t depth,
                 llvm::function_ref<bool(ArrayRef<std::string>)> f);
+  Steps &stepsOf(ArrayRef<Size> indices);
   std::vector<const Weight *> findWeights(const ast::ParamStmt &stmt,
                                           ArrayRef<std::string> names,
                                           ArrayRef<Size> indices, size_t rank);

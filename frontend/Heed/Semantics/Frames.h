@@ -42,9 +42,10 @@ struct Extents { ///< a tensor whose shape binds dims
   Range place;
 };
 
-struct RolledLoop { ///< its variable's atom, and its range
+struct RolledLoop { ///< its variable's atom, its range, and its steps
   unsigned turn;
   Size lo, hi;
+  Steps *body;
 };
 
 struct OpenScan { ///< its variable, its range, its states

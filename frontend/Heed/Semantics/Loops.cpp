@@ -80,6 +80,15 @@ void Analysis::holdNumbers(const NumberTypes &types, Env &env) {
   }
 }
 
+/// Why a loop whose range is not known cannot be.
+static std::string differingTurns(StringRef var, StringRef unlike) {
+  return format(
+      "each turn of this loop is code of its own, because {}: expected a range "
+      "known when compiling (--set gives a size)",
+      unlike.empty() ? format("a shape, a kind or a slice depends on '{}'", var)
+                     : unlike.str());
+}
+
 /// The loop as a step, if each turn is the same code. If not, `again` says that
 /// it is worth to be unrolled, or to be looked at again with the numbers in
 /// `types` as tensors; all is as it was before, then.
@@ -95,6 +104,10 @@ bool Analysis::asOneStep(const ForStmt &stmt, const Size &lo, const Size &hi,
   bool staticBefore = staticArgument;
   auto callsBefore = numCalls;
   size_t checksBefore = checks.size();
+  SmallVector<std::pair<Steps *, size_t>> stepsBefore{
+      {&entry.steps, entry.steps.size()}};
+  for (const RolledLoop &around : loops)
+    stepsBefore.emplace_back(around.body, around.body->size());
   unlike.clear();
   auto firstUpdateBefore = firstUpdate;
   bool hasTypes = !types.empty();
@@ -113,13 +126,7 @@ bool Analysis::asOneStep(const ForStmt &stmt, const Size &lo, const Size &hi,
       llvm::any_of(llvm::drop_begin(pending, messages),
                    [](const Pending &message) { return message.isError; });
   if (!ok && !said && needsUnroll && !again)
-    error(stmt.range,
-          format("each turn of this loop is code of its own, because {}: "
-                 "expected a range known when compiling (--set gives a size)",
-                 unlike.empty() ? format("a shape, a kind or a slice depends "
-                                         "on '{}'",
-                                         stmt.var.text)
-                                : unlike));
+    error(stmt.range, differingTurns(stmt.var.text, unlike));
   if (!again) {
     flushPending();
     sink->push_back(std::move(loop));
@@ -132,6 +139,9 @@ bool Analysis::asOneStep(const ForStmt &stmt, const Size &lo, const Size &hi,
   staticArgument = staticBefore;
   numCalls = callsBefore;
   checks.erase(checks.begin() + checksBefore, checks.end());
+  // What holds outside of the loop was put there.
+  for (auto [steps, length] : stepsBefore)
+    steps->erase(steps->begin() + length, steps->end());
   firstUpdate = firstUpdateBefore;
   tooManyCopies = false;
   unlike.clear();
@@ -287,7 +297,7 @@ bool Analysis::rolledFor(const ForStmt &stmt, const Size &lo, const Size &hi,
   int64_t least = constant ? *constant : sizes.nonNegative(lo) ? 0 : INT64_MIN;
   Size turn = sizes.loop(stmt.var.text, least);
   step.turn = *turn.asAtom();
-  loops.push_back({step.turn, lo, hi});
+  loops.push_back({step.turn, lo, hi, &step.body});
   // What is checked in the body is known only where the body runs.
   auto factsBefore = sizes.facts();
   auto positiveBefore = positive;

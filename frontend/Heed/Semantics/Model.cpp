@@ -262,8 +262,10 @@ bool Analysis::bindSignature(const ModelDecl &decl,
     env->names[arg->name.text.str()].tensor.shape = *shape;
   }
   for (ModelInput &input : entry.inputs)
-    if (input.isTensor)
-      input.dimNames = dimNames(env->names[input.name].tensor.shape);
+    if (input.isTensor) {
+      input.shape = env->names[input.name].tensor.shape;
+      input.dimNames = dimNames(input.shape);
+    }
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "support/Format.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace heed;
 using namespace heed::sema;
@@ -178,6 +179,17 @@ bool Analysis::parameterDims(const ParamStmt &stmt, const EnvPtr &env,
   return true;
 }
 
+/// The steps of the innermost loop around whose turns \p indices, of a
+/// weight's names, tell apart; the entry's if there is none.
+Steps &Analysis::stepsOf(ArrayRef<Size> indices) {
+  for (const RolledLoop &loop : llvm::reverse(loops))
+    if (llvm::any_of(indices, [&](const Size &size) {
+          return sizes.mentions(size, loop.turn);
+        }))
+      return *loop.body;
+  return entry.steps;
+}
+
 /// The parameter of these names and extents, and what its type says of it.
 bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
                              Ty held, const std::vector<std::string> &names,
@@ -188,8 +200,11 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
   bool inLoop = llvm::any_of(
       indices, [&](const Size &size) { return sizes.isInLoop(size); });
   const Tensor *value = newTensor();
-  size_t step = sink->size();
-  sink->push_back(Parameter{
+  // Extents that are known when weights are there hold outside of a loop that
+  // their names do not tell apart, too: rows that a scan stacks have them.
+  Steps &steps = llvm::is_contained(dims, kUnknown) ? stepsOf(indices) : *sink;
+  size_t step = steps.size();
+  steps.push_back(Parameter{
       names, uses(indices), dims, ty, held, {}, inLoop, value, stmt.range});
   // Extents: what the file gives, and what it must agree with.
   Shape actual;
@@ -203,6 +218,7 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
             llvm::dyn_cast_or_null<NameExpr>(axes[k].written->extent.get());
         plainName && !lookup(*frame.env, plainName->name))
       name = plainName->name.str();
+    llvm::SaveAndRestore into(sink, &steps);
     actual.push_back(extentOf(value, k, name, inLoop, stmt.range));
   }
   if (!bindShapes({Extents{&type, actual, stmt.name.text.str(), stmt.range}},
@@ -212,7 +228,7 @@ bool Analysis::bindParameter(const ParamStmt &stmt, Frame &frame, Ty ty,
   if (!shape)
     return false;
   if (llvm::is_contained(dims, kUnknown))
-    std::get<Parameter>((*sink)[step]).dimNames = dimNames(*shape);
+    std::get<Parameter>(steps[step]).dimNames = dimNames(*shape);
   TensorVal tensor{value, ty, *shape, nullptr};
   frame.env->names[stmt.name.text.str()] = Binding::of(tensor, stmt.name.range);
   return true;

@@ -238,7 +238,7 @@ bool Analysis::executeScan(const ScanStmt &stmt, Frame &frame) {
                                             : INT64_MIN;
     Size turn = sizes.loop(stmt.var.text, least);
     scan.turn = step.turn = *turn.asAtom();
-    loops.push_back({step.turn, lo, hi});
+    loops.push_back({step.turn, lo, hi, &step.body});
     scans.push_back(scan);
     ++rolled;
     // What is checked in the body is known only where the body runs.

@@ -467,8 +467,7 @@ bool Analysis::finishStates(Frame &frame) {
     const Binding &now = frame.env->names[name.str()];
     if (now.kind == Binding::Tensor && now.tensor.value == input->tensor)
       continue;
-    TensorVal start{input->tensor, input->elem,
-                    *shapeOf(*state.type, frame.env, format("'{}'", name))};
+    TensorVal start{input->tensor, input->elem, input->shape};
     const Tensor *after = afterStep(state.name, start, now, "after a call");
     ok &= bool(after);
     entry.outputs.push_back(
