@@ -8,6 +8,7 @@
 
 #include "compiler/Codegen/HalideMath.h"
 #include "compiler/Codegen/HalideTranslate.h"
+#include "compiler/Codegen/HalideWraps.h"
 #include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -130,22 +131,6 @@ static Expr constant(arith::ConstantOp op, Halide::Type type) {
   return Halide::Internal::make_const(type, value.convertToDouble());
 }
 
-/// What \p value is: where it reads a func that is defined once, what that one
-/// yields, as Halide puts it in its place.
-static Value throughReads(Value value) {
-  while (auto read = value.getDefiningOp<halide::ReadOp>()) {
-    auto func = read.getFunc().getDefiningOp<halide::FuncOp>();
-    if (!func || llvm::any_of(func->getUsers(), [&](Operation *user) {
-          auto update = dyn_cast<halide::UpdateOp>(user);
-          return update && update.getFunc() == read.getFunc();
-        }))
-      break;
-    unsigned which = cast<OpResult>(value).getResultNumber();
-    value = func.getBody().front().getTerminator()->getOperand(which);
-  }
-  return value;
-}
-
 static FloatAttr constantZero(Value value) {
   FloatAttr zero;
   return matchPattern(throughReads(value), m_Constant(&zero)) &&
@@ -231,6 +216,9 @@ Expr HalideExpressions::translateArith(Operation *op) {
   auto unsignedly = [&](auto apply) {
     return Halide::cast(operand(0).type(),
                         apply(asUnsigned(operand(0)), asUnsigned(operand(1))));
+  };
+  auto integers = [&](auto apply) {
+    return mayWrap(op) ? unsignedly(apply) : apply(operand(0), operand(1));
   };
   // The larger where `greater`, of floats; NaN as `propagate` says.
   auto extreme = [&](bool greater, bool propagate) -> Expr {
@@ -320,13 +308,16 @@ Expr HalideExpressions::translateArith(Operation *op) {
                               get(op->getOperand(2)));
       })
       .Case([&](arith::AddIOp) {
-        return isBool ? operand(0) != operand(1) : operand(0) + operand(1);
+        return isBool ? operand(0) != operand(1)
+                      : integers([](Expr a, Expr b) { return a + b; });
       })
       .Case([&](arith::SubIOp) {
-        return isBool ? operand(0) != operand(1) : operand(0) - operand(1);
+        return isBool ? operand(0) != operand(1)
+                      : integers([](Expr a, Expr b) { return a - b; });
       })
       .Case([&](arith::MulIOp) {
-        return isBool ? operand(0) && operand(1) : operand(0) * operand(1);
+        return isBool ? operand(0) && operand(1)
+                      : integers([](Expr a, Expr b) { return a * b; });
       })
       .Case([&](arith::DivSIOp) {
         return Halide::div_round_to_zero(operand(0), divisor(operand(1)));

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -39,6 +40,38 @@ static Value liveOf(OpBuilder &b, Location at, const Node &node, const TV &x,
     return x.live;
   return x.live == y.live ? x.live
                           : Value(arith::OrIOp::create(b, at, x.live, y.live));
+}
+
+/// Does dividing by it, and multiplying by it again, round nothing?
+static bool dividesExactly(Value divisor) {
+  APFloat number(0.0);
+  return matchPattern(divisor, m_ConstantFloat(&number)) && number.isNormal() &&
+         number.getExactLog2Abs() >= 0;
+}
+
+/// What floor division leaves, with the divisor's sign. In f64: the product of
+/// the quotient and an f32 is exact there below quotients of 2^29; in f32 it
+/// is rounded from the first bits on, and what is left of it is small. A
+/// quotient that was rounded up to the next integer leaves a rest of the wrong
+/// sign: one divisor more.
+static Value remainder(OpBuilder &b, Location at, Value u, Value v) {
+  Type narrow = u.getType();
+  bool isWide = narrow.isF64() || dividesExactly(v);
+  if (!isWide) {
+    u = arith::ExtFOp::create(b, at, b.getF64Type(), u);
+    v = arith::ExtFOp::create(b, at, b.getF64Type(), v);
+  }
+  Value q = math::FloorOp::create(b, at, arith::DivFOp::create(b, at, u, v));
+  Value rest =
+      arith::SubFOp::create(b, at, u, arith::MulFOp::create(b, at, q, v));
+  Value zero =
+      arith::ConstantOp::create(b, at, b.getFloatAttr(rest.getType(), 0));
+  Value wrong =
+      arith::CmpFOp::create(b, at, arith::CmpFPredicate::OLT,
+                            arith::MulFOp::create(b, at, rest, v), zero);
+  Value r = arith::SelectOp::create(
+      b, at, wrong, arith::AddFOp::create(b, at, rest, v), rest);
+  return isWide ? r : Value(arith::TruncFOp::create(b, at, narrow, r));
 }
 
 TV Emitter::emitBinary(Code &code, const Node &node) {
@@ -69,20 +102,9 @@ Value Emitter::ofReals(Code &code, const Node &node, const TV &x, const TV &y) {
   case BinaryOp::FloorDiv:
     r = math::FloorOp::create(b, at, arith::DivFOp::create(b, at, u, v));
     break;
-  case BinaryOp::Mod: {
-    // What floor division leaves. A quotient that was rounded up to the next
-    // integer leaves a rest of the wrong sign: one divisor more.
-    Value q = math::FloorOp::create(b, at, arith::DivFOp::create(b, at, u, v));
-    Value rest =
-        arith::SubFOp::create(b, at, u, arith::MulFOp::create(b, at, q, v));
-    Value zero = realConstant(code, 0, at);
-    Value wrong =
-        arith::CmpFOp::create(b, at, arith::CmpFPredicate::OLT,
-                              arith::MulFOp::create(b, at, rest, v), zero);
-    r = arith::SelectOp::create(b, at, wrong,
-                                arith::AddFOp::create(b, at, rest, v), rest);
+  case BinaryOp::Mod:
+    r = remainder(b, at, u, v);
     break;
-  }
   case BinaryOp::Pow: {
     if (node.exponent && *node.exponent >= 1 && *node.exponent <= 4) {
       r = u;

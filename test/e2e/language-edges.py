@@ -1,4 +1,4 @@
-# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims
+# RUN: %python %s %heed_bin/heedc %t loops hoisted conversions tables sums zeros sinks positions logarithms collections branches guards conditions dims remainders wraps
 """Where a fact about sizes holds, and where it no longer does: loops without a turn, what is computed outside the loops
 that it does not use, guards. Every model through both backends."""
 import numpy as np
@@ -383,6 +383,51 @@ def dims():
             compare(program, dict(k=k), dict(y=k.astype(np.float64)[:(extent - 3) // 2] + k[2]))
         expect_error(outputs(program, dict(k=f32(1)), []), "the extent of axis 0 of 'k' gives R = -1: a dim is not negative")
         expect_error(outputs(program, dict(k=f32(4)), []), "the extent of axis 0 of 'k' is 4: no 'R' gives it")
+
+
+@group
+def remainders():
+    # What is left is small where the quotient is large: a product of it that was rounded to f32 would be off by more than that.
+    for program in both("remainders", """
+model m(x, y: f32[N], h: f16[N]; tenth = 0.1) {
+  turn[i:N] = (i * 0.37 + 0.0123) % 0.7
+  return a[i] = x[i] % y[i], b[i] = x[i] % 3, c[i] = x[i] % -2.5, d[i] = x[i] % 0.5, e[i] = h[i] % 0.1, f[i] = x[i] % (2*pi), turn, g = 1000.05 % tenth
+}"""):
+        n = 512
+        x = (np.array([1e2, 1e5, 1e7, 4e8], np.float32).repeat(n // 4) * rng.uniform(-1, 1, n)).astype(np.float32)
+        y, h = (10 ** rng.uniform(0.1, 1, n) * rng.choice([-1, 1], n)).astype(np.float32), np.clip(x, -6e4, 6e4).astype(np.float16)
+        wide, tenth = x.astype(np.float64), float(np.float32(0.1))
+        left = lambda u, v: np.float32(np.mod(u, v)).astype(np.float64)  # rounded once; exact but where a negative number is near 0
+        compare(program, dict(x=x, y=y, h=h), dict(
+            a=left(wide, y.astype(np.float64)), b=left(wide, 3), c=left(wide, -2.5), d=left(wide, 0.5), f=left(wide, float(np.float32(2 * np.pi))),
+            e=np.float16(np.mod(h.astype(np.float64), tenth)).astype(np.float64), turn=np.mod(np.arange(n) * 0.37 + 0.0123, 0.7), g=np.mod(1000.05, 0.1)), tolerance=1e-7)
+
+
+@group
+def wraps():
+    # Integers are i64 and wrap: no rule that holds of unbounded ones, x * x >= 0 or (2 * x) // 2 == x, may be taken of them.
+    for program in both("wraps", """
+model m(x: i64[N], k: i32[N]; prime = 6364136223846793005) {
+  h[i] = x[i] * x[i] % 1000003
+  scan t in 0..N, s: i64 = 1 {
+    s = s * prime + x[t]
+    r[t] = s * s % 97
+  }
+  return h, r, a[i] = x[i] * x[i] >= 0, b[i] = x[i] + 1 > x[i], c[i] = (x[i] * 2) // 2, d[i] = x[i] * 6 // 3, e[i] = (7 * x[i] + 3) // 7, f[i] = sign(x[i] * x[i]), g[i] = (x[i] - 5) // 5, l[i] = k[i] * k[i] * k[i] * k[i] % 11, q[i] = if x[i] * 2 > 0 then 1 else 0
+}"""):
+        ends = [2**62, -(2**62), 2**63 - 1, -(2**63), 2**61 + 1, 2**33]
+        x = np.concatenate([ends, rng.integers(-(2**62), 2**62, 35)]).astype(np.int64)
+        k = np.concatenate([rng.integers(-(2**31), 2**31, len(x) - 2), [2**31 - 1, -(2**31)]]).astype(np.int32)
+        n, prime = len(x), np.int64(6364136223846793005)
+        with np.errstate(over="ignore"):
+            s, r = np.int64(1), np.empty(n, np.int64)
+            for t in range(n):
+                s = s * prime + x[t]
+                r[t] = s * s % 97
+            w = k.astype(np.int64)
+            compare(program, dict(x=x, k=k), dict(
+                h=x * x % 1000003, r=r, a=x * x >= 0, b=x + 1 > x, c=x * 2 // 2, d=x * 6 // 3, e=(7 * x + 3) // 7, f=np.sign(x * x), g=(x - 5) // 5,
+                l=(w * w * w * w % 11), q=(x * 2 > 0).astype(np.int32)))
 
 
 run_wanted()

@@ -123,9 +123,11 @@ bool Analysis::foldBinary(const BinaryExpr &expr, const Info &a, const Info &b,
   case BinaryOp::FloorDiv:
     info.fixed = Binding::of(std::floor(*u / *v));
     break;
-  case BinaryOp::Mod:
-    info.fixed = Binding::of(*u - std::floor(*u / *v) * *v);
+  case BinaryOp::Mod: {
+    double rest = *u - std::floor(*u / *v) * *v;
+    info.fixed = Binding::of(rest * *v < 0 ? rest + *v : rest);
     break;
+  }
   case BinaryOp::Pow:
     info.fixed = Binding::of(std::pow(*u, *v));
     break;
