@@ -133,6 +133,8 @@ Target heed::halide::detectHost() {
   Target target = fromLevel(*best);
   readCaches(target);
   readCores(target);
+  // Measured: passes/Schedule/README.md, "One stream of addresses".
+  target.oneStream = llvm::sys::getHostCPUName() == "znver5";
   return target;
 }
 
@@ -190,6 +192,8 @@ void heed::halide::setTarget(ModuleOp module, const Target &target) {
       entry("features", b.getStrArrayAttr(features))};
   if (target.bf16Products)
     entries.push_back(entry("bf16_products", b.getUnitAttr()));
+  if (target.oneStream)
+    entries.push_back(entry("one_stream", b.getUnitAttr()));
   if (target.isGPU())
     entries.append(
         {entry("gpu", b.getStringAttr(target.gpu)),
@@ -241,6 +245,7 @@ Target heed::halide::getTarget(Operation *op) {
   number("thread_registers", target.threadRegisters);
   number("warp", target.warp);
   target.bf16Products = dict.contains("bf16_products");
+  target.oneStream = dict.contains("one_stream");
   if (auto features = dict.getAs<ArrayAttr>("features"))
     for (StringRef feature : features.getAsValueRange<StringAttr>())
       target.features.push_back(feature.str());
@@ -259,5 +264,6 @@ void heed::halide::printTarget(const Target &target, raw_ostream &os) {
      << "\nvector registers: " << target.vectorRegisters
      << "\nL1: " << target.l1 << " bytes\nL2: " << target.l2
      << " bytes\nL3: " << target.l3 << " bytes\ncores: " << target.cores
+     << "\nstreams of addresses: " << (target.oneStream ? "one" : "several")
      << "\nfeatures: " << llvm::join(target.features, " ") << "\n";
 }

@@ -42,6 +42,10 @@ struct Target {
   /// Whether products of two bf16 may be summed by dot products of the target,
   /// which take subnormal numbers for 0 (--products=bf16).
   bool bf16Products = false;
+
+  /// Whether a core reads memory fastest as one stream of addresses, since its
+  /// prefetching goes on over the ends of pages; others want several.
+  bool oneStream = false;
 };
 
 /// The machine that this process runs on, with its caches and cores.

@@ -124,6 +124,10 @@ private:
   KernelFunc &out() { return *outputsOf(kernel)[0]; }
   /// How many steps the loop over terms has, if that is known.
   KnownExtent steps() { return acc().reductions[0][group > 1].fixed; }
+  /// Whether there is one row, and it is known.
+  bool isOneRow() { return acc().extents[1].fixed == 1; }
+  /// Whether that row's panels come fastest in order, without being asked for.
+  bool readsOneStream() { return target.oneStream && isOneRow(); }
   /// Has groups of terms, which an update of the sum adds, as vectors.
   bool addsGroups(Value func, int64_t stage) {
     return group > 1 && stage == (func == accFunc ? 1 : 2);
@@ -251,7 +255,8 @@ void TiledContraction::splitSum() {
       products * *terms * width * columnBytes > target.l2 / 4)
     longest /= 2;
   // Numbers of 16 bits make one row as many instructions for half the bytes.
-  if (acc().extents[1].fixed == 1 && columnBytes == 2 && beyondCache && terms &&
+  if (isOneRow() && columnBytes == 2 && beyondCache && terms &&
+      !(readsOneStream() && group == 1) &&
       acc().reductions[0].size() == (group > 1 ? 2 : 1))
     if (int64_t block = streamBlock(*terms)) {
       longest = block;
@@ -447,8 +452,8 @@ void TiledContraction::scheduleTerms() {
                        .getTerminator()
                        ->getOperand(0)
                        .getDefiningOp<arith::SelectOp>();
-  if (beyondCache && allTerms && kernel.rows == RowCount::Any &&
-      *steps % (4 * streamsOfRow) == 0) {
+  if (beyondCache && allTerms && !readsOneStream() &&
+      kernel.rows == RowCount::Any && *steps % (4 * streamsOfRow) == 0) {
     Value isShort =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
                               acc().extents[1].value, i32(b, 2 * tile.rows));
@@ -462,7 +467,7 @@ void TiledContraction::scheduleTerms() {
   // What comes from memory comes while the panel before it is computed: each
   // iteration of the loop over tiles of rows asks for one line of the next
   // panel, and the tiles of a panel share its lines.
-  if (beyondCache && isOnePanel)
+  if (beyondCache && isOnePanel && !readsOneStream())
     halide::PrefetchLinesOp::create(
         b, loc, accFunc, 1, packed[0], rnames[0],
         *steps * group * width * (isBlocked ? 1 : products),
