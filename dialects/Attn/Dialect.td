@@ -47,11 +47,12 @@ def Attn_Algorithm : I32EnumAttr<"Algorithm", "an algorithm of attention", [
 }
 
 // Which pipeline of an attention that streams: one query at a time, lanes being keys, contracted dims and value dims in
-// turn (few queries, as when text is generated); a narrow tile of one vector of queries; a tile of some vectors; or such
-// a tile whose scores have a bound, so that no maximum is taken.
+// turn (few queries, as when text is generated); a small tile of them for each part of the keys, whose states another
+// kernel merges (few queries on a GPU, Dao et al. 2023, "Flash-Decoding"); a narrow tile of one vector of queries; a tile
+// of some vectors; or such a tile whose scores have a bound, so that no maximum is taken.
 def Attn_Form : I32EnumAttr<"Form", "a pipeline of an attention that streams", [
-    I32EnumAttrCase<"Rows", 0, "rows">, I32EnumAttrCase<"Narrow", 1, "narrow">, I32EnumAttrCase<"Tiles", 2, "tiles">,
-    I32EnumAttrCase<"Bounded", 3, "bounded">]> {
+    I32EnumAttrCase<"Rows", 0, "rows">, I32EnumAttrCase<"Split", 1, "split">, I32EnumAttrCase<"Narrow", 2, "narrow">,
+    I32EnumAttrCase<"Tiles", 3, "tiles">, I32EnumAttrCase<"Bounded", 4, "bounded">]> {
   let cppNamespace = "::heed::attn";
   let genSpecializedAttr = 0;
 }

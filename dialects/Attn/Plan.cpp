@@ -32,7 +32,7 @@ PlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     if (pipelines[k - 1].getForm() >= pipelines[k].getForm())
       return emitError() << heed::format(
                  "plan has pipeline '{}' behind '{}', expected each form once, "
-                 "in the order rows, narrow, tiles, bounded (plan.c1)",
+                 "in the order rows, split, narrow, tiles, bounded (plan.c1)",
                  stringifyForm(pipelines[k].getForm()),
                  stringifyForm(pipelines[k - 1].getForm()));
   return success();

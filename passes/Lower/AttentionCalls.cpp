@@ -254,23 +254,40 @@ heed::branchOnBound(ArrayRef<halide::CallOp> calls, attn::AttentionLike op,
   return chosen;
 }
 
+/// \p size of a kernel where \p call happens (index). Clears \p known, with an
+/// error, where callers do not know it.
+static Value sizeAt(OpBuilder &b, halide::CallOp call, Value size,
+                    bool &known) {
+  FailureOr<CallerExtent> extent = callerSize(size);
+  known &= succeeded(extent);
+  if (failed(extent))
+    return arith::ConstantIndexOp::create(b, call.getLoc(), 1);
+  return getValueOrCreateConstantIndexOp(
+      b, call.getLoc(), extentAt(b, call.getLoc(), call.getInputs(), *extent));
+}
+
 FailureOr<std::optional<KeyGroups>> heed::groupsAt(halide::CallOp call,
                                                    attn::AttentionLike op) {
   OpBuilder b(call);
   bool known = true;
   std::optional<KeyGroups> groups =
-      groupsOf(b, call.getLoc(), op, [&](Value size) -> Value {
-        FailureOr<CallerExtent> extent = callerSize(size);
-        known &= succeeded(extent);
-        if (failed(extent))
-          return arith::ConstantIndexOp::create(b, call.getLoc(), 1);
-        return getValueOrCreateConstantIndexOp(
-            b, call.getLoc(),
-            extentAt(b, call.getLoc(), call.getInputs(), *extent));
-      });
+      groupsOf(b, call.getLoc(), op,
+               [&](Value size) { return sizeAt(b, call, size, known); });
   if (!known)
     return failure();
   return groups;
+}
+
+FailureOr<Value> heed::partsAt(halide::CallOp call, attn::AttentionLike op,
+                               const halide::Target &target) {
+  OpBuilder b(call);
+  bool known = true;
+  Value parts = partsOf(b, call.getLoc(), op, target, [&](Value size) {
+    return sizeAt(b, call, size, known);
+  });
+  if (!known)
+    return failure();
+  return parts;
 }
 
 /// Whether anything is computed of the number of a query, or once for all.

@@ -53,6 +53,12 @@ bool boundReadsInputs(mlir::func::FuncOp kernel, StreamedAttention op);
 mlir::FailureOr<std::optional<KeyGroups>> groupsAt(halide::CallOp call,
                                                    attn::AttentionLike op);
 
+/// In how many parts the keys of \p op are cut where \p call happens. Fails
+/// with an error where callers do not know.
+mlir::FailureOr<mlir::Value> partsAt(halide::CallOp call,
+                                     attn::AttentionLike op,
+                                     const halide::Target &target);
+
 /// Where queries are to be found in a kernel's arguments and results.
 struct QueryAxes {
   llvm::SmallVector<std::pair<unsigned, int64_t>> arguments;

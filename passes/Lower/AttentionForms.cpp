@@ -53,6 +53,8 @@ static StringRef suffixOf(attn::Form form) {
   switch (form) {
   case attn::Form::Rows:
     return "_few";
+  case attn::Form::Split:
+    return "_split";
   case attn::Form::Narrow:
     return "_narrow";
   case attn::Form::Tiles:
@@ -172,6 +174,9 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionLike op,
   Numbers n{b, loc};
   if (forms[number].form == attn::Form::Rows)
     return areFew(n, target, queries, members);
+  if (forms[number].form == attn::Form::Split)
+    return n.both(n.atMost(queries, n.constant(mostQueriesOfSplit)),
+                  n.atMost(n.constant(fewestKeysOfSplit), keys));
   // Of a mask whose reach is not known each tile sees the keys before it: with
   // T tiles of W queries, M - N and W (T + 1) / 2 of them.
   auto cost = [&](attn::Form form) -> Value {
@@ -239,4 +244,31 @@ std::optional<KeyGroups> heed::groupsOf(OpBuilder &b, Location loc,
     else
       members = ifMultiple(alike, constant(count), constant(count), members);
   return KeyGroups{members, divide(alike, members)};
+}
+
+Value heed::partsOf(OpBuilder &b, Location loc, attn::AttentionLike op,
+                    const halide::Target &target,
+                    function_ref<Value(Value)> number) {
+  constexpr int64_t tasksOfMultiprocessor = 4, fewestBlocks = 2;
+  attn::PipelineAttr split = op.plan().pipeline(attn::Form::Split);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto sizeOf = [&](unsigned dim) { return number(op.getSizes()[dim]); };
+  auto pieces = [&](Value all, Value size) -> Value {
+    return b.createOrFold<arith::CeilDivUIOp>(loc, all, size);
+  };
+  auto atLeastOne = [&](Value x) -> Value {
+    return b.createOrFold<arith::MaxUIOp>(loc, x, constant(1));
+  };
+  Value tiles =
+      pieces(sizeOf(op.firstDim(DimKind::Query)), constant(split.getQueries()));
+  for (unsigned dim = 0; dim < op.numDims(DimKind::Batch); ++dim)
+    tiles = b.createOrFold<arith::MulIOp>(loc, tiles, sizeOf(dim));
+  Value wanted =
+            pieces(constant(tasksOfMultiprocessor * target.multiprocessors),
+                   atLeastOne(tiles)),
+        most = pieces(sizeOf(op.firstDim(DimKind::Key)),
+                      constant(fewestBlocks * split.getBlock()));
+  return atLeastOne(b.createOrFold<arith::MinUIOp>(loc, wanted, most));
 }

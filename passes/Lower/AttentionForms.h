@@ -58,6 +58,13 @@ std::optional<KeyGroups>
 groupsOf(mlir::OpBuilder &b, mlir::Location loc, attn::AttentionLike op,
          llvm::function_ref<mlir::Value(mlir::Value)> number);
 
+/// How many parts the keys of \p op, which has a split form, are cut in
+/// (index): enough for a few blocks of threads a multiprocessor, of two blocks
+/// of keys at least. \p number finds a size of the op.
+mlir::Value partsOf(mlir::OpBuilder &b, mlir::Location loc,
+                    attn::AttentionLike op, const halide::Target &target,
+                    llvm::function_ref<mlir::Value(mlir::Value)> number);
+
 } // namespace heed
 
 #endif

@@ -154,7 +154,7 @@ private:
       forms = formsOf(alone.online);
     std::optional<QueryAxes> axes =
         alone ? separableQueries(kernel, alone) : std::nullopt;
-    if (axes && forms.size() > 1)
+    if (axes && forms.size() > 1 && !target.isGPU())
       return lowerInParts(kernel, alone, *axes, forms, target, fixed, calls,
                           symbols);
     for (size_t number = 0; number < forms.size(); ++number) {
@@ -369,6 +369,19 @@ private:
     return success();
   }
 
+  /// Tells \p calls of a split form in how many parts the keys are cut.
+  static LogicalResult passParts(func::FuncOp kernel,
+                                 const halide::Target &target,
+                                 ArrayRef<halide::CallOp> calls) {
+    for (halide::CallOp call : calls) {
+      FailureOr<Value> parts = partsAt(call, aloneIn(kernel).online, target);
+      if (failed(parts))
+        return failure();
+      call.pass(kPartsInput, *parts);
+    }
+    return success();
+  }
+
   /// Says how pipeline \p name of \p kernel is scheduled.
   static void remarkSchedule(func::FuncOp kernel, StringRef name,
                              attn::Form form, const halide::Target &target,
@@ -377,6 +390,8 @@ private:
     std::string how = heed::format(" has the {} schedule", family);
     if (form == attn::Form::Rows)
       how += ", a query at a time";
+    else if (form == attn::Form::Split)
+      how += ", in parts of the keys";
     else if (form == attn::Form::Narrow)
       how += heed::format(", in tiles of {} queries", target.lanes(32));
     else if (form == attn::Form::Bounded)
@@ -408,6 +423,8 @@ private:
     if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
     if (form == attn::Form::Rows && failed(passGroups(kernel, calls)))
+      return failure();
+    if (form == attn::Form::Split && failed(passParts(kernel, target, calls)))
       return failure();
     SmallVector<StringRef> inputs = info.pipeline.getInputNames();
     writeCost(kernel, info.pipeline);

@@ -49,7 +49,10 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   plan.piece = pipeline.getPiece();
   plan.group = plan.byRow ? 1 : registerGroup(target);
   plan.keyGroup = plan.group;
-  if (target.isGPU()) {
+  plan.bySplit = form == attn::Form::Split;
+  if (plan.bySplit) {
+    plan.keyGroup = keysOfSplitThread;
+  } else if (target.isGPU()) {
     plan.ownQueries = queriesOfThread(op, target);
     plan.keyGroup = keysOfThread(op, target, plan.tile, plan.block);
   }

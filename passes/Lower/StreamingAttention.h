@@ -34,6 +34,9 @@ constexpr int64_t mostMembers = 8;
 constexpr llvm::StringLiteral kMembersInput = "members",
                               kNeighboursInput = "neighbours";
 
+/// Input of the split form: in how many parts the keys are cut, 1 at least.
+constexpr llvm::StringLiteral kPartsInput = "parts_of_keys";
+
 /// The funcs of the results of an attention; those of the log-sum-exp have one
 /// var per batch and query dim.
 struct StreamingResults {
@@ -47,7 +50,8 @@ struct StreamingResults {
 /// \p bounds, if given, says which keys a tile reaches; without it every tile
 /// evaluates `where` for all keys. If they need tables, these are further
 /// inputs of the pipeline, and \p tiling says how they are cut. Rows of
-/// `sharedKeys` have two more, kMembersInput and kNeighboursInput. Fails with
+/// `sharedKeys` have two more, kMembersInput and kNeighboursInput, parts of the
+/// keys one, kPartsInput. Fails with
 /// an error at what has no translation.
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, StreamedAttention op,

@@ -416,23 +416,29 @@ bool Streaming::anyFull() {
   return !plan.masked || (mask && mask->anyFull() && !plan.careful);
 }
 
+/// Whether the place's tile reaches its block; null without a mask.
+Value Streaming::visited(Ops &o, const StreamingStage &stage,
+                         const TilePlace &at) {
+  if (!mask)
+    return Value();
+  SmallVector<Value> batch(llvm::reverse(at.batch));
+  MaskedKeys masked{stage.segment, stage.begin, stage.whole};
+  Value visited =
+      !stage.partial ? mask->visitsFull(o.b, at.block, at.tile, batch, masked)
+      : stage.besideFull
+          ? mask->visitsPartial(o.b, at.block, at.tile, batch, masked)
+          : mask->visits(o.b, at.block, at.tile, batch, masked);
+  return onGPU() ? o.hidden(visited) : visited;
+}
+
 /// Of a masked op only blocks that the tile reaches, each in one of the two
 /// updates.
 void Streaming::stageWhere(StreamingStage &stage) {
-  if (!mask)
-    return;
-  where(stage.update, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
-    TilePlace at = TilePlace::ofState(args);
-    Value block = loops[0];
-    SmallVector<Value> batch(llvm::reverse(at.batch));
-    MaskedKeys masked{stage.segment, stage.begin, stage.whole};
-    Value visited =
-        !stage.partial ? mask->visitsFull(o.b, block, at.tile, batch, masked)
-        : stage.besideFull
-            ? mask->visitsPartial(o.b, block, at.tile, batch, masked)
-            : mask->visits(o.b, block, at.tile, batch, masked);
-    return onGPU() ? o.hidden(visited) : visited;
-  });
+  if (mask)
+    where(
+        stage.update, [&](Ops &o, ArrayRef<Value> args, ArrayRef<Value> loops) {
+          return visited(o, stage, TilePlace::ofState(args).inBlock(loops[0]));
+        });
 }
 
 LogicalResult Streaming::stage(const KeySegment &segment, bool partial) {
@@ -470,6 +476,10 @@ LogicalResult Streaming::stageBlocks() {
           failed(stage(segment, partial)))
         return failure();
   segment = nullptr;
+  if (plan.bySplit) {
+    splitKeys();
+    return failure(failedRead);
+  }
   beginState();
   for (StreamingStage &stage :
        MutableArrayRef(plan.stages).drop_front(plan.begins)) {

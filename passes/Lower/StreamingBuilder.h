@@ -180,6 +180,10 @@ private:
                             ArrayRef<Value> accumulators, Value top, Value sum);
   /// Which key blocks a tile works on: the `where` of the state's update.
   void stageWhere(StreamingStage &stage);
+  Value visited(Ops &o, const StreamingStage &stage, const TilePlace &at);
+
+  // Parts of the keys on a GPU (StreamingSplit.cpp).
+  void splitKeys();
 
   // Operands by offset (StreamingOffsets.cpp).
   /// One of them, at a tile and a block of keys. Rows are counted so that they

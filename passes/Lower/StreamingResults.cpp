@@ -257,7 +257,7 @@ StreamingResults Streaming::results() {
         at.lane = o.mod(i, plan.tile);
         at.batch = batch;
         Value value = resultAt(o, at, d);
-        return onGPU() ? withQueriesKept(o, value, at) : value;
+        return onGPU() && !plan.bySplit ? withQueriesKept(o, value, at) : value;
       });
   plan.batchVars.resize(batchDims);
   for (auto [axis, expr] : llvm::enumerate(map.getResults())) {

@@ -291,12 +291,21 @@ int64_t heed::keysOfThread(attn::AttentionLike op, const halide::Target &target,
   return group;
 }
 
-/// Queries and keys of a block of a GPU whose queries, keys or values, scores
-/// and weights fit into shared memory; none: nothing does.
-static std::optional<std::pair<int64_t, int64_t>>
-tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
-  const int64_t group = registerGroup(target),
-                ownQueries = queriesOfThread(op, target);
+namespace {
+
+/// Queries and keys of a block of threads, and those of a thread.
+struct GPUAttentionTile {
+  int64_t queries, keys, ownQueries, ownKeys;
+};
+
+} // namespace
+
+/// Whether queries, keys or values, scores and weights of \p tile fit into
+/// shared memory, and its threads are no more than a block may have.
+static bool fitsOnGPU(attn::AttentionLike op, const halide::Target &target,
+                      const GPUAttentionTile &tile) {
+  const int64_t group = registerGroup(target);
+  auto [queries, keys, ownQueries, ownKeys] = tile;
   int64_t ofQuery = 0, ofKey = 0;
   for (unsigned term = 0; term < op.numTerms(); ++term) {
     int64_t length = 1;
@@ -312,6 +321,20 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   // The state is in registers, unless the last group is no whole one.
   if (fixedSize(op, op.firstDim(DimKind::Value)) % group)
     ofQuery += values + values / group * 2;
+  int64_t groups = keys / ownKeys;
+  // Values come where keys were. Of each query and group there is a sum of
+  // weights, of each query a maximum and a sum.
+  int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
+                    queries * (keys + groups + 2);
+  int64_t threads = queries / ownQueries *
+                    std::max<int64_t>(llvm::divideCeil(values, group), groups);
+  return numbers * 4 <= target.sharedBytes && threads <= mostThreads;
+}
+
+/// The first tile that fits; none: nothing does.
+static std::optional<GPUAttentionTile> tileOnGPU(attn::AttentionLike op,
+                                                 const halide::Target &target) {
+  const int64_t ownQueries = queriesOfThread(op, target);
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
                                {64, 32},
                                {32, 48},
@@ -319,17 +342,22 @@ tileOnGPU(attn::AttentionLike op, const halide::Target &target) {
                                {16, 32},
                                {32, 16},
                                {16, 16}}) {
-    int64_t groups = keys / keysOfThread(op, target, queries, keys);
-    // Values come where keys were. Of each query and group there is a sum of
-    // weights, of each query a maximum and a sum.
-    int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
-                      queries * (keys + groups + 2);
-    int64_t threads =
-        queries / ownQueries *
-        std::max<int64_t>(llvm::divideCeil(values, group), groups);
-    if (numbers * 4 <= target.sharedBytes && threads <= mostThreads)
-      return std::pair(queries, keys);
+    GPUAttentionTile tile{queries, keys, ownQueries,
+                          keysOfThread(op, target, queries, keys)};
+    if (fitsOnGPU(op, target, tile))
+      return tile;
   }
+  return std::nullopt;
+}
+
+/// The same of a part of the keys. A block of keys is what all threads bring in
+/// a few steps, so that memory is asked for much at a time.
+static std::optional<GPUAttentionTile>
+splitTileOnGPU(attn::AttentionLike op, const halide::Target &target) {
+  for (int64_t keys : {64, 32, 16})
+    if (GPUAttentionTile tile{4, keys, 1, keysOfSplitThread};
+        fitsOnGPU(op, target, tile))
+      return tile;
   return std::nullopt;
 }
 
@@ -359,12 +387,18 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
                                    const halide::Target &target) {
   MLIRContext *context = op->getContext();
   if (target.isGPU()) {
-    auto [queries, keys] = *tileOnGPU(op, target);
+    SmallVector<attn::PipelineAttr> pipelines;
+    auto add = [&](Form form, const std::optional<GPUAttentionTile> &tile) {
+      if (tile)
+        pipelines.push_back(attn::PipelineAttr::get(
+            context, form, tile->queries, tile->keys, tile->keys));
+    };
+    add(Form::Split, splitTileOnGPU(op, target));
+    add(Form::Tiles, tileOnGPU(op, target));
     // Absent keys are looked for in all blocks: nothing can give up there.
-    return attn::PlanAttr::get(
-        context, attn::Algorithm::Streaming,
-        attn::Normaliser::of(op).excludesLowest, /*evaluating=*/false,
-        attn::PipelineAttr::get(context, Form::Tiles, queries, keys, keys));
+    return attn::PlanAttr::get(context, attn::Algorithm::Streaming,
+                               attn::Normaliser::of(op).excludesLowest,
+                               /*evaluating=*/false, pipelines);
   }
   const int64_t lanes = target.lanes(32), vectors = tileVectors(target);
   bool excluding = mayExclude(op), masked = excluding || !op.getWhere().empty();
@@ -404,12 +438,16 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
 
 LogicalResult heed::verifyTiles(attn::AttentionLike op,
                                 const halide::Target &target) {
-  const int64_t lanes = target.lanes(32), group = registerGroup(target);
+  // Threads of a GPU are no lanes.
+  const int64_t lanes = target.isGPU() ? queriesOfThread(op, target)
+                                       : target.lanes(32),
+                group = registerGroup(target);
   bool masked = op.plan().getExcluding() || !op.getWhere().empty();
   for (attn::PipelineAttr pipeline : op.plan().getPipelines()) {
-    bool rows = pipeline.getForm() == Form::Rows;
+    bool rows = pipeline.getForm() == Form::Rows,
+         split = pipeline.getForm() == Form::Split;
     bool whole = rows ? pipeline.getQueries() == 1
-                      : pipeline.getQueries() % lanes == 0 &&
+                      : (split || pipeline.getQueries() % lanes == 0) &&
                             pipeline.getBlock() % group == 0 &&
                             pipeline.getPiece() % group == 0;
     if (!whole || (!masked && pipeline.getBlock() != pipeline.getPiece()))

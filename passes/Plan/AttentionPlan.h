@@ -27,6 +27,8 @@ int64_t queriesOfThread(attn::AttentionLike op, const halide::Target &target);
 /// \p queries.
 int64_t keysOfThread(attn::AttentionLike op, const halide::Target &target,
                      int64_t queries, int64_t keys);
+/// The same of one query, where parts of the keys have tiles of their own.
+constexpr int64_t keysOfSplitThread = 2;
 
 /// Keys, or value dims, of a register tile.
 int64_t registerGroup(const halide::Target &target);

@@ -21,15 +21,29 @@ struct OnGPU {
   const StreamingPlan &plan;
 
   int64_t threadsX() const { return plan.tile / plan.ownQueries; }
+  int64_t groupsOfValues() const {
+    return llvm::divideCeil(*plan.values->fixed, plan.group);
+  }
   int64_t threadsY() const {
-    int64_t most = llvm::divideCeil(*plan.values->fixed, plan.group);
+    int64_t most = groupsOfValues();
     for (const StreamingStage &stage : plan.stages)
       most = std::max(most, stage.block / plan.keyGroup);
     return most;
   }
+  /// What goes over the keys, a block at a time.
+  halide::FuncOp overKeys() const {
+    return plan.bySplit ? plan.part : plan.state;
+  }
   void threads(halide::FuncOp f, int64_t stage, StringRef x, StringRef y) {
     halide::GPUThreadsOp::create(w.b, w.loc, f.getResult(), stage,
                                  w.b.getStrArrayAttr({x, y}));
+  }
+  /// Of a func over tiles, from the inside out.
+  SmallVector<std::string> batchVars() const {
+    SmallVector<std::string> vars;
+    for (unsigned k = plan.batchDims; k-- > 0;)
+      vars.push_back(heed::format("b{}", k));
+    return vars;
   }
   void share(halide::FuncOp f) {
     halide::StoreInOp::create(w.b, w.loc, f.getResult(),
@@ -75,8 +89,10 @@ struct OnGPU {
   }
 
   void output();
+  void parts();
   void queries();
-  void state();
+  void state(halide::FuncOp st, ArrayRef<std::string> loops,
+             halide::FuncOp task, StringRef block);
   void shared(const StreamingStage &stage, StreamingShared array,
               StringRef loop);
   void ofGroups(const StreamingStage &stage, halide::FuncOp f,
@@ -117,9 +133,32 @@ void OnGPU::output() {
                               w.b.getStrArrayAttr(blocks));
 }
 
+/// Parts of the keys: a block of threads has one of a tile.
+void OnGPU::parts() {
+  halide::FuncOp parts = plan.parts;
+  halide::ComputeRootOp::create(w.b, w.loc, parts.getResult());
+  w.bound(parts, "ii", w.i(plan.tile));
+  w.bound(parts, "dt", w.i(groupsOfValues()));
+  SmallVector<std::string> batch = batchVars();
+  SmallVector<StringRef> outer{"dt", "kp", "ib"};
+  outer.append(batch.begin(), batch.end());
+  ownQueries(parts, 0, {}, outer);
+  threads(parts, 0, "tx", "dt");
+  SmallVector<StringRef> blocks{"kp", "ib"};
+  if (!batch.empty())
+    batch = fuseLoops(w.b, parts, 0, batch, FusedBody::ComputesFuncs);
+  if (!batch.empty())
+    blocks.push_back(batch.front());
+  halide::GPUBlocksOp::create(w.b, w.loc, parts.getResult(), 0,
+                              w.b.getStrArrayAttr(blocks));
+}
+
 void OnGPU::queries() {
   for (const StreamingQuery &q : plan.queryFuncs) {
-    w.computeAt(q.func, plan.output, "tile");
+    if (plan.bySplit)
+      w.computeAt(q.func, plan.parts, "kp");
+    else
+      w.computeAt(q.func, plan.output, "tile");
     w.oneTile(q.func);
     w.bound(q.func, "ii", w.i(plan.tile));
     SmallVector<std::string> from;
@@ -132,9 +171,10 @@ void OnGPU::queries() {
   }
 }
 
-void OnGPU::state() {
-  halide::FuncOp st = plan.state;
-  w.computeAt(st, plan.output, "tile");
+/// A state in the loop \p block of \p task; its updates go over \p loops.
+void OnGPU::state(halide::FuncOp st, ArrayRef<std::string> loops,
+                  halide::FuncOp task, StringRef block) {
+  w.computeAt(st, task, block);
   // Of one group of value dims libHalide makes no threads.
   bool isOneGroup = *plan.values->fixed <= plan.group;
   halide::StoreInOp::create(w.b, w.loc, st.getResult(),
@@ -142,15 +182,17 @@ void OnGPU::state() {
                                        : halide::MemoryType::Register);
   w.oneTile(st);
   w.bound(st, "ii", w.i(plan.tile));
-  w.bound(st, "dt", w.i(llvm::divideCeil(*plan.values->fixed, plan.group)));
-  SmallVector<std::string> batch;
-  for (unsigned k = plan.batchDims; k-- > 0;)
-    batch.push_back(heed::format("b{}", k));
-  for (int64_t stage = 0, end = plan.stages.size(); stage <= end; ++stage) {
-    SmallVector<std::string> outer{"dt", "ib"};
-    outer.append(batch);
+  w.bound(st, "dt", w.i(groupsOfValues()));
+  if (st == plan.part)
+    w.boundExtent(st, "kp", w.i(1));
+  for (int64_t stage = 0, end = loops.size(); stage <= end; ++stage) {
+    SmallVector<std::string> outer{"dt"};
+    if (st == plan.part)
+      outer.push_back("kp");
+    outer.push_back("ib");
+    outer.append(batchVars());
     if (stage)
-      outer.push_back("rk" + plan.stages[stage - 1].suffix);
+      outer.push_back(loops[stage - 1]);
     ownQueries(st, stage, {},
                SmallVector<StringRef>(outer.begin(), outer.end()));
     threads(st, stage, "tx", "dt");
@@ -160,7 +202,7 @@ void OnGPU::state() {
 /// Neighbouring threads bring what lies side by side.
 void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
                    StringRef loop) {
-  w.computeAt(array.func, plan.state, loop);
+  w.computeAt(array.func, overKeys(), loop);
   w.oneTile(array.func);
   w.boundExtent(array.func, "kb", w.i(1));
   SmallVector<std::string> from;
@@ -172,19 +214,18 @@ void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
   // thread reads them so, too; its neighbours read the same.
   if (from.front() == "jj") {
     std::rotate(from.begin(), from.begin() + 1, from.end());
-    if (array.asVectors) {
+    // Where a warp has a query's keys, they are side by side.
+    if (array.asVectors && !plan.bySplit) {
       SmallVector<StringRef> order(from.begin(), from.end());
       order.push_back("kb");
       order.push_back("ib");
-      SmallVector<std::string> batch;
-      for (unsigned k = plan.batchDims; k-- > 0;)
-        batch.push_back(heed::format("b{}", k));
+      SmallVector<std::string> batch = batchVars();
       order.append(batch.begin(), batch.end());
       halide::ReorderStorageOp::create(w.b, w.loc, array.func.getResult(),
                                        order);
     } else {
       halide::AlignStorageOp::create(w.b, w.loc, array.func.getResult(), "jj",
-                                     stage.block + 4);
+                                     stage.block + (plan.bySplit ? 1 : 4));
     }
   }
   int64_t count = 1;
@@ -197,7 +238,7 @@ void OnGPU::shared(const StreamingStage &stage, StreamingShared array,
 /// A func over queries and groups of keys: of a thread, its own of both.
 void OnGPU::ofGroups(const StreamingStage &stage, halide::FuncOp f,
                      halide::MemoryType memory, StringRef loop) {
-  w.computeAt(f, plan.state, loop);
+  w.computeAt(f, overKeys(), loop);
   w.oneTile(f);
   w.boundExtent(f, "kb", w.i(1));
   w.bound(f, "ii", w.i(plan.tile));
@@ -248,7 +289,7 @@ void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
   for (halide::FuncOp f : {stage.top, stage.sum}) {
     if (!f)
       continue;
-    w.computeAt(f, plan.state, loop);
+    w.computeAt(f, overKeys(), loop);
     w.oneTile(f);
     w.boundExtent(f, "kb", w.i(1));
     w.bound(f, "ii", w.i(plan.tile));
@@ -267,7 +308,7 @@ void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
       ofGroups(stage, f, halide::MemoryType::GPUShared, loop);
   ofGroups(stage, stage.ownWeights, halide::MemoryType::Register, loop);
   halide::FuncOp p = stage.weights;
-  w.computeAt(p, plan.state, loop);
+  w.computeAt(p, overKeys(), loop);
   w.oneTile(p);
   w.boundExtent(p, "kb", w.i(1));
   w.bound(p, "ii", w.i(plan.tile));
@@ -280,7 +321,7 @@ void OnGPU::weights(const StreamingStage &stage, StringRef loop) {
 
 void OnGPU::products(const StreamingStage &stage) {
   halide::FuncOp pv = stage.products;
-  w.computeAt(pv, plan.state, "tx");
+  w.computeAt(pv, overKeys(), "tx");
   w.oneTile(pv);
   w.boundExtent(pv, "kb", w.i(1));
   w.boundExtent(pv, "dt", w.i(1));
@@ -299,8 +340,18 @@ void StreamingPlan::scheduleOnGPU(OpBuilder &b, Location loc) {
   Writer w{b, loc, *this};
   OnGPU gpu{w, *this};
   gpu.output();
-  gpu.queries();
-  gpu.state();
+  SmallVector<std::string> overKeys;
+  for (const StreamingStage &stage : stages)
+    overKeys.push_back("rk" + stage.suffix);
+  if (bySplit) {
+    gpu.parts();
+    gpu.queries();
+    gpu.state(part, overKeys, parts, "kp");
+    gpu.state(state, {"rp"}, output, "tile");
+  } else {
+    gpu.queries();
+    gpu.state(state, overKeys, output, "tile");
+  }
   for (const StreamingStage &stage : stages) {
     std::string loop = "rk" + stage.suffix;
     for (const auto &[position, keys] : stage.sharedKeys)

@@ -20,6 +20,11 @@ struct Writer;
 int64_t mostQueriesOfRows(const halide::Target &target);
 int64_t mostQueriesOfOwnRows(const halide::Target &target);
 
+/// On a GPU parts of the keys have tiles of their own for as many queries at
+/// most and keys at least: two tiles, whose keys the second finds in the cache;
+/// and so many keys that to merge two parts is a small part of the work.
+constexpr int64_t mostQueriesOfSplit = 8, fewestKeysOfSplit = 256;
+
 /// What a block makes of an operand that is a table over offsets, key less
 /// query (StreamingOffsets.cpp): its rows that the block reaches, each computed
 /// or weighed once for all keys.
@@ -130,6 +135,7 @@ struct StreamingPlan {
 
   halide::Target target;
   bool byRow = false;           ///< a query at a time
+  bool bySplit = false;         ///< on a GPU: the keys in parts
   int64_t lanes = 0;            ///< of an f32 vector
   int64_t group = 1;            ///< keys, or value dims, of a register tile
   int64_t vectors = 1;          ///< vectors of a register tile
@@ -156,7 +162,8 @@ struct StreamingPlan {
   /// bits, and a 1 for which the tile gives up if that is a NaN. Null where
   /// absent keys are looked for.
   halide::FuncOp sums, most, stands;
-  /// Of rows: the state of some of the keys, and all of these.
+  /// Of rows, and of parts of the keys: the state of some keys, and all of
+  /// these.
   halide::FuncOp part, parts;
   /// Of tiles with a value dim: `divided` with its rows dense.
   halide::FuncOp rowsOut;

@@ -395,7 +395,7 @@ func.func private @f() attributes {plan = #attn.plan<streaming>}
 // expected-error @+1 {{plan 'materialised' has 1 pipeline, expected none (plan.c1)}}
 func.func private @f() attributes {plan = #attn.plan<materialised, [<tiles, queries = 32, block = 64, piece = 32>]>}
 // -----
-// expected-error @+1 {{plan has pipeline 'rows' behind 'tiles', expected each form once, in the order rows, narrow, tiles, bounded (plan.c1)}}
+// expected-error @+1 {{plan has pipeline 'rows' behind 'tiles', expected each form once, in the order rows, split, narrow, tiles, bounded (plan.c1)}}
 func.func private @f() attributes {plan = #attn.plan<streaming, [<tiles, queries = 32, block = 64, piece = 32>, <rows, queries = 1, block = 64, piece = 32>]>}
 // -----
 func.func @f(%N: index, %o: tensor<?x?xf32>, %x: tensor<?xf32>) {

@@ -29,6 +29,13 @@ def check_registers(kernel, what):
 
 
 
+def of_tiles(name):
+    """The kernel of an attention's tiles; before it stand those of parts of the keys."""
+    split, tiles = ptx.kernels(inputs / f"{name}.heed")
+    assert len(re.findall(r"\.visible \.entry", split)) == 2, name
+    check_registers(split, f"{name}, parts of the keys")
+    return tiles
+
 
 def check_integers(kernel, what):
     """libHalide's types for f16 and bf16 are nowhere; what is read of them are bits."""
@@ -59,7 +66,7 @@ for kernel in ptx.kernels(inputs / "short.heed"):
 
 # The products of an attention: scores, and values, where each weight may be one of an absent key.
 for name in "attention-64", "attention-128", "attention-halves":
-    [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    kernel = of_tiles(name)
     if name == "attention-halves":
         check_integers(kernel, name)
     scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
@@ -83,7 +90,7 @@ for kernel in ptx.kernels(inputs / "tables.heed"):
 # keys is 8 turns of the scores' loop (of eight or sixteen dims), 12 or 4 of the values' (of four or eight keys), and the rest once. ptxas makes one
 # instruction of the selects that absent keys take beside each sum of a value, a predicate of the sum: 0.73 and 0.70 of its instructions are FMAs of products.
 for name, turns, at_least in ("full-64", (8, 12), 0.52), ("full-128", (8, 4), 0.50), ("attention-64", (8, 12), 0.52), ("attention-128", (8, 4), 0.50):
-    [kernel] = ptx.kernels(inputs / f"{name}.heed")
+    kernel = of_tiles(name)
     scores, values = [loop for loop in ptx.innermost(kernel) if ptx.count(loop, "fma.rn.f32") >= 32]
     share(scores, 0.80, f"{name}, scores")
     lengths = [len(part.splitlines()) for part in (scores, values)]
