@@ -43,5 +43,6 @@ CASES = {
     "one-table": case(config=dict(encoder_layers=1, decoder_layers=1), tensors={"model.decoder.embed_tokens.weight": None, "proj_out.weight": [101, 36]}),
     "no-head": dict(error="proj_out.weight", config=dict(tie_word_embeddings=False)),
     "general-names": case(rewrite=general, config=dict(decoder_layers=1)),
+    "key-heads": case(rewrite=lambda config: config.update(num_key_value_heads=2), config=dict(encoder_layers=1, decoder_layers=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation_function="gelo")),
 }
