@@ -155,8 +155,10 @@ def make(architecture, name, case, first):
             saved = getattr(transformers, case.get("saved", case["model"]))
             saved(saved.config_class(**case["config"])).save_pretrained(scratch + "/saved")
             config = plain_config(scratch + "/saved", case.get("rewrite"))
+            shapes = {**shapes_of(scratch + "/saved"), **case.get("tensors", {})}  # None: the checkpoint does not have it
             about = {"kind": case.get("kind", "decoder"), "seed": seed, "rules": case.get("rules", []), "shards": case.get("shards", 1),
-                     **{key: case[key] for key in ("tolerance", "compare") if key in case}, "tensors": {**shapes_of(scratch + "/saved"), **case.get("tensors", {})}}
+                     **{key: case[key] for key in ("tolerance", "compare") if key in case},
+                     "tensors": {name: shape for name, shape in shapes.items() if shape is not None}}
             weights.write(scratch + "/drawn", about, config)
             model = loaded(case["model"], scratch + "/drawn", case.get("dtype", "float64"), case.get("options", {}))
             with torch.no_grad():

@@ -30,6 +30,9 @@ CASES = {
     "base-model": case(saved="BartModel", config=dict(scale_embedding=True, encoder_layers=1, decoder_layers=2, activation_function="relu"),
                        rules=[(r"shared\.weight", 0.0, 0.2)], shards=2),
     "untied": case(config=dict(tie_word_embeddings=False, decoder_layers=1, encoder_layers=1)),
+    # All of these are one tensor, which a file may hold by any of its names.
+    "one-table": case(config=dict(encoder_layers=1, decoder_layers=1), tensors={"model.shared.weight": None, "lm_head.weight": [101, 36]}),
+    "decoders-table": case(config=dict(encoder_layers=1, decoder_layers=1), tensors={"model.shared.weight": None, "model.decoder.embed_tokens.weight": [101, 36]}),
     "no-head": dict(error="lm_head.weight", config=dict(tie_word_embeddings=False)),
     "general-names": case(rewrite=general, config=dict(decoder_layers=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation_function="gelo")),

@@ -21,4 +21,7 @@ CASES = {
     "bare-old": case(saved="BloomModel", rewrite=old, config=dict(n_head=4)),
     "general-names": case(rewrite=general, config=dict(n_layer=2)),
     "residuals": case(config=dict(apply_residual_connection_post_layernorm=True, tie_word_embeddings=False, n_head=3, layer_norm_epsilon=0.05)),
+    "parts": case(config=dict(slow_but_exact=True, pretraining_tp=2), error="slow_but_exact with a pretraining_tp of 2 is not supported"),
+    # Either one alone says nothing.
+    "one-part": case(config=dict(slow_but_exact=True, n_layer=1), rewrite=lambda config: config.update(pretraining_tp=1)),
 }

@@ -23,6 +23,8 @@ CASES = {
     "bare-old": case(saved="GPT2Model", rewrite=old),
     "untied": case(config=dict(tie_word_embeddings=False, n_inner=72, activation_function="gelu", layer_norm_epsilon=0.05)),
     "scales": case(config=dict(scale_attn_weights=False, scale_attn_by_inverse_layer_idx=True, activation_function="relu")),
+    # Embeddings and head are one tensor, which is the head's.
+    "one-table": case(config=dict(n_layer=1), tensors={"transformer.wte.weight": None, "lm_head.weight": [101, 48]}),
     "general-names": case(rewrite=general, config=dict(n_layer=2)),
     "activation": case(config=dict(activation_function="gelu_11"), error="unknown activation 'gelu_11'"),
     "cross": case(config=dict(add_cross_attention=True), error="cross attention is not supported"),

@@ -18,6 +18,13 @@ CASES = {
     "old-scaled": case(rewrite=old(rope_scaling=dict(type="linear", factor=2.5)), config=dict(hidden_size=48)),
     "switches": case(config=dict(use_parallel_residual=False, attention_bias=False, tie_word_embeddings=True, hidden_act="gelu_new", layer_norm_eps=0.05,
                                  rope_parameters=dict(rope_type="default", rope_theta=100.0, partial_rotary_factor=1.0))),
+    # Embeddings and head are one tensor, which is the head's; what both have is not.
+    "one-table": case(config=dict(num_hidden_layers=1, tie_word_embeddings=True), tensors={"gpt_neox.embed_in.weight": None, "embed_out.weight": [101, 60]}),
+    "two-tables": case(config=dict(num_hidden_layers=1, tie_word_embeddings=True), tensors={"embed_out.weight": [101, 60]}),
     "head-dim": case(rewrite=old(head_dim=36)),
+    "yarn": case(config=dict(rope_parameters=dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=10, partial_rotary_factor=0.5))),
+    # The library has a ramp of 2 numbers for 3 pairs.
+    "odd-yarn": case(config=dict(rope_parameters=dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=10)),
+                     error="rope type 'yarn' of an odd number of dims (5) is not supported"),
     "activation": case(config=dict(hidden_act="gelu_11"), error="unknown activation 'gelu_11'"),
 }

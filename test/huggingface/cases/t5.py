@@ -34,7 +34,11 @@ CASES = {
     "bare": case(rewrite=bare, config=dict(num_layers=1)),
     "base-model": case(saved="T5Model", config=dict(num_layers=2, num_decoder_layers=1, layer_norm_epsilon=0.05), shards=2),
     "version-1.1": case(config=dict(feed_forward_proj="gated-gelu", num_layers=1, num_decoder_layers=2), rewrite=first, tensors=HEAD),
-    # As transformers 5 writes that: tied, and the scale apart.
+    # One tensor by one of its names.
+    "one-table": case(config=dict(num_layers=1), tensors={"shared.weight": None, "decoder.embed_tokens.weight": [101, 36]}),
+    "head-alone": case(config=dict(num_layers=1), rewrite=lambda config: config.update(tie_word_embeddings=True),
+                       tensors={"shared.weight": None, "lm_head.weight": [101, 36]}),
+    # As transformers 5 writes version 1.1: tied, and the scale apart.
     "unscaled": case(config=dict(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1), tensors=HEAD),
     "buckets": case(config=dict(relative_attention_num_buckets=10, relative_attention_max_distance=12, feed_forward_proj="gelu", num_layers=1),
                     inputs=dict(tokens=31, source=27)),

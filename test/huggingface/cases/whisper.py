@@ -40,7 +40,9 @@ CASES = {
     "bare": case(rewrite=bare, config=dict(encoder_layers=1, decoder_layers=2), tensors={"proj_out.weight": [101, 36]}, shards=2),
     "base-model": case(saved="WhisperModel", config=dict(scale_embedding=True, activation_function="relu", encoder_layers=1, decoder_layers=1)),
     "untied": case(config=dict(tie_word_embeddings=False, encoder_layers=1, decoder_layers=1)),
+    "one-table": case(config=dict(encoder_layers=1, decoder_layers=1), tensors={"model.decoder.embed_tokens.weight": None, "proj_out.weight": [101, 36]}),
     "no-head": dict(error="proj_out.weight", config=dict(tie_word_embeddings=False)),
     "general-names": case(rewrite=general, config=dict(decoder_layers=1)),
+    "key-heads": case(rewrite=lambda config: config.update(num_key_value_heads=2), config=dict(encoder_layers=1, decoder_layers=1)),
     "activation": dict(error="unknown activation 'gelo'", config=dict(activation_function="gelo")),
 }
