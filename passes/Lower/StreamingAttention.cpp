@@ -52,6 +52,7 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   if (target.isGPU()) {
     plan.ownQueries = queriesOfThread(op, target);
     plan.keyGroup = keysOfThread(op, target, plan.tile, plan.block);
+    plan.moreRegisters = needsMoreRegisters(op, target);
   }
   plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
   // On a GPU all blocks are like those of a mask: one loop.
