@@ -352,7 +352,6 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
     pipeline.add_custom_lowering_pass(new WholeBits);
     pipeline.add_custom_lowering_pass(new Literals);
     pipeline.add_custom_lowering_pass(new VectorMasks);
-    pipeline.add_custom_lowering_pass(new OwnConditions);
     pipeline.add_custom_lowering_pass(new Contract);
   }
   if (target.has_feature(Target::CUDA))
@@ -363,6 +362,9 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   if (target.has_gpu_feature()) {
     pipeline.add_custom_lowering_pass(makeRegisterPass());
     pipeline.add_custom_lowering_pass(makeTurnPass());
+    // These two read threads' numbers in conditions.
+    if (target.has_feature(Target::OpenCL))
+      pipeline.add_custom_lowering_pass(new OwnConditions);
     pipeline.add_custom_lowering_pass(new KeepAnswers(promises));
   } else if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);
