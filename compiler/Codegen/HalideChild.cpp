@@ -217,7 +217,8 @@ static void finishDeviceCode(Halide::Module &module,
                              const HalideCodegenOptions &options) {
   if (!target.has_feature(Halide::Target::CUDA))
     return;
-  limitRegisters(module, halide::getTarget(pipeline).threadRegisters);
+  limitRegisters(module, pipeline.getRegisters().value_or(
+                             halide::getTarget(pipeline).threadRegisters));
   std::string message;
   if (options.output == HalideOutput::Object &&
       !options.cudaCode.archs.empty() &&

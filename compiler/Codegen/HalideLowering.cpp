@@ -115,6 +115,33 @@ struct Literals : IRMutator {
   }
 };
 
+/// Which threads do something is asked of numbers that a compiler takes for
+/// others than the threads' own: 0 is added, the offset of a launch in a
+/// dimension that has none. Of comparisons such as `i == j` PoCL 3.1 (LLVM 15)
+/// makes a vector of bits, and where one of them is a condition behind a
+/// barrier, too, reads it from there in a place of another thread's.
+struct OwnConditions : IRMutator {
+  using IRMutator::visit;
+  std::set<std::string> threads;
+
+  Stmt visit(const For *loop) override {
+    if (loop->for_type == ForType::GPUThread)
+      threads.insert(loop->name);
+    return IRMutator::visit(loop);
+  }
+  Stmt visit(const IfThenElse *choice) override {
+    Stmt same = IRMutator::visit(choice);
+    choice = same.as<IfThenElse>();
+    std::map<std::string, Expr> others;
+    for (const std::string &thread : threads)
+      others[thread] =
+          Variable::make(Int(32), thread) +
+          Call::make(Int(32), "get_global_offset", {2}, Call::PureExtern);
+    return IfThenElse::make(substitute(others, choice->condition),
+                            choice->then_case, choice->else_case);
+  }
+};
+
 /// libHalide has LLVM make FMAs of all products and sums for CUDA, also of
 /// strict ones: a product less the largest of such products, each rounded, is
 /// then no longer 0 or below. A product that is to be rounded is the
@@ -335,6 +362,9 @@ void heed::addLastChanges(Pipeline &pipeline, const Target &target,
   if (target.has_gpu_feature()) {
     pipeline.add_custom_lowering_pass(makeRegisterPass());
     pipeline.add_custom_lowering_pass(makeTurnPass());
+    // These two read threads' numbers in conditions.
+    if (target.has_feature(Target::OpenCL))
+      pipeline.add_custom_lowering_pass(new OwnConditions);
     pipeline.add_custom_lowering_pass(new KeepAnswers(promises));
   } else if (promises)
     pipeline.add_custom_lowering_pass(new KeepPromises);

@@ -35,11 +35,14 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
     `look_back` is how many instructions LLVM looks back for what a load reads, 100 if it is left away. What unrolled turns
     read again (a sum, a number of a step) is a register where it finds it.
 
+    `registers` is how many of them a thread of a GPU may have, those of the target if it is left away.
+
     The schedule as a whole is checked too: see each schedule op's constraints.
     Example: `test/dialects/Halide/ops.mlir`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$look_back);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$look_back,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;

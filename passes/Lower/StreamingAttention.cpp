@@ -55,6 +55,7 @@ StreamingPlan heed::streaming::planOf(attn::OnlineAttentionOp op,
   } else if (target.isGPU()) {
     plan.ownQueries = queriesOfThread(op, target);
     plan.keyGroup = keysOfThread(op, target, plan.tile, plan.block);
+    plan.moreRegisters = needsMoreRegisters(op, target);
   }
   plan.vectors = plan.byRow ? 1 : plan.tile / plan.lanes;
   // On a GPU all blocks are like those of a mask: one loop.

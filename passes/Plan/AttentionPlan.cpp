@@ -16,6 +16,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace heed;
 using attn::DimKind;
@@ -233,29 +235,6 @@ static bool hasPlainScores(attn::AttentionLike op) {
                        op.getScore().front().end()) <= 3;
 }
 
-// A query has the sums of a group and those of a block, its maximum and its
-// sum. What makes a score of its terms, a mask that reads, or dims that are no
-// vectors leave no registers for those of four: ptxas spilled.
-int64_t heed::queriesOfThread(attn::AttentionLike op,
-                              const halide::Target &target) {
-  constexpr int64_t vector = 4;
-  int64_t group = registerGroup(target), ofQuery = 2 * group + 2, others = 48;
-  auto isWhole = [&](unsigned dim, int64_t by) {
-    return getConstantIntValue(op.getSizes()[dim]).value_or(1) % by == 0;
-  };
-  bool isPlain = hasPlainScores(op) &&
-                 (op.getWhere().empty() ||
-                  (comparesOnly(op.getWhere()) &&
-                   isWhole(op.firstDim(DimKind::Value), group) &&
-                   llvm::all_of(op.contractDims(0), [&](unsigned dim) {
-                     return isWhole(dim, vector);
-                   })));
-  return isPlain && 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
-}
-
-/// Every device has blocks of so many threads.
-constexpr int64_t mostThreads = 256;
-
 /// The size of \p dim of \p op, 0 where it is not known.
 static int64_t fixedSize(attn::AttentionLike op, unsigned dim) {
   return getConstantIntValue(op.getSizes()[dim]).value_or(0);
@@ -269,6 +248,37 @@ static int64_t readsOfScore(attn::AttentionLike op) {
   for (unsigned term = 0; term < op.numTerms(); ++term)
     op.pair(term).walk(count);
   return reads;
+}
+
+// A query has the sums of a group and those of a block, its maximum and its
+// sum. A mask that reads, or scores that read several tables, leave no
+// registers for those of four: ptxas spilled.
+int64_t heed::queriesOfThread(attn::AttentionLike op,
+                              const halide::Target &target) {
+  int64_t group = registerGroup(target), ofQuery = 2 * group + 2, others = 48;
+  bool fits = (op.getWhere().empty() || comparesOnly(op.getWhere())) &&
+              readsOfScore(op) <= 1;
+  return fits && 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
+}
+
+/// Whether all of what a block of a GPU brings is in rows of a power of two, at
+/// most \p most. Places of others are a register for each turn of the loop that
+/// brings them, and so are many turns.
+static bool hasEvenRows(attn::AttentionLike op, int64_t most) {
+  for (unsigned dim = op.firstDim(DimKind::Contract); dim < op.numLoopDims();
+       ++dim)
+    if (int64_t size = fixedSize(op, dim);
+        !llvm::isPowerOf2_64(size) || size > most)
+      return false;
+  return true;
+}
+
+bool heed::needsMoreRegisters(attn::AttentionLike op,
+                              const halide::Target &target) {
+  constexpr int64_t mostOfRow = 128;
+  bool isPlain =
+      op.getWhere().empty() && hasPlainScores(op) && hasEvenRows(op, mostOfRow);
+  return queriesOfThread(op, target) > 2 && !isPlain;
 }
 
 // As few as the threads that have sums of values leave, so that all threads
@@ -298,12 +308,15 @@ struct GPUAttentionTile {
   int64_t queries, keys, ownQueries, ownKeys;
 };
 
+/// Every device has blocks of so many threads.
+constexpr int64_t mostThreads = 256;
+
 } // namespace
 
 /// Whether queries, keys or values, scores and weights of \p tile fit into
-/// shared memory, and its threads are no more than a block may have.
+/// shared memory, and its threads are at most \p most.
 static bool fitsOnGPU(attn::AttentionLike op, const halide::Target &target,
-                      const GPUAttentionTile &tile) {
+                      const GPUAttentionTile &tile, int64_t most) {
   const int64_t group = registerGroup(target);
   auto [queries, keys, ownQueries, ownKeys] = tile;
   int64_t ofQuery = 0, ofKey = 0;
@@ -328,13 +341,17 @@ static bool fitsOnGPU(attn::AttentionLike op, const halide::Target &target,
                     queries * (keys + groups + 2);
   int64_t threads = queries / ownQueries *
                     std::max<int64_t>(llvm::divideCeil(values, group), groups);
-  return numbers * 4 <= target.sharedBytes && threads <= mostThreads;
+  return numbers * 4 <= target.sharedBytes && threads <= most;
 }
 
-/// The first tile that fits; none: nothing does.
-static std::optional<GPUAttentionTile> tileOnGPU(attn::AttentionLike op,
-                                                 const halide::Target &target) {
+/// The first tile of at most \p most threads that fits; none: nothing does.
+static std::optional<GPUAttentionTile>
+tileOfThreads(attn::AttentionLike op, const halide::Target &target,
+              int64_t most) {
   const int64_t ownQueries = queriesOfThread(op, target);
+  // Beside a mask and the places of odd rows six scores of a query spilled.
+  bool isCrowded = !op.getWhere().empty() &&
+                   !hasEvenRows(op, std::numeric_limits<int64_t>::max());
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
                                {64, 32},
                                {32, 48},
@@ -344,7 +361,9 @@ static std::optional<GPUAttentionTile> tileOnGPU(attn::AttentionLike op,
                                {16, 16}}) {
     GPUAttentionTile tile{queries, keys, ownQueries,
                           keysOfThread(op, target, queries, keys)};
-    if (fitsOnGPU(op, target, tile))
+    bool spills = isCrowded && ownQueries > 2 && tile.ownKeys > 4 &&
+                  tile.ownKeys < registerGroup(target);
+    if (!spills && fitsOnGPU(op, target, tile, most))
       return tile;
   }
   return std::nullopt;
@@ -356,9 +375,21 @@ static std::optional<GPUAttentionTile>
 splitTileOnGPU(attn::AttentionLike op, const halide::Target &target) {
   for (int64_t keys : {64, 32, 16})
     if (GPUAttentionTile tile{4, keys, 1, keysOfSplitThread};
-        fitsOnGPU(op, target, tile))
+        fitsOnGPU(op, target, tile, mostThreads))
       return tile;
   return std::nullopt;
+}
+
+/// The same of queries, of as many threads as every device's blocks have. Of
+/// threads with more registers two blocks of so many are none of a
+/// multiprocessor.
+static std::optional<GPUAttentionTile> tileOnGPU(attn::AttentionLike op,
+                                                 const halide::Target &target) {
+  constexpr int64_t withMoreRegisters = 192;
+  if (needsMoreRegisters(op, target))
+    if (auto tile = tileOfThreads(op, target, withMoreRegisters))
+      return tile;
+  return tileOfThreads(op, target, mostThreads);
 }
 
 StringRef heed::whyNotStreamingOnGPU(attn::AttentionOp op,

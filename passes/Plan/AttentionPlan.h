@@ -23,6 +23,8 @@ llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
 bool comparesOnly(mlir::Region &where);
 /// How many queries a thread of a GPU has.
 int64_t queriesOfThread(attn::AttentionLike op, const halide::Target &target);
+/// Whether it then has more registers than fit a full multiprocessor.
+bool needsMoreRegisters(attn::AttentionLike op, const halide::Target &target);
 /// How many keys it has of a block of \p keys, where a block of threads has
 /// \p queries.
 int64_t keysOfThread(attn::AttentionLike op, const halide::Target &target,

@@ -100,6 +100,7 @@ struct OnGPU {
   void scores(const StreamingStage &stage, StringRef loop);
   void weights(const StreamingStage &stage, StringRef loop);
   void products(const StreamingStage &stage);
+  void registers();
 };
 
 /// A product of a thread's own places, in registers.
@@ -334,6 +335,17 @@ void OnGPU::products(const StreamingStage &stage) {
   w.unroll(pv, 1, "ri");
 }
 
+/// Of a thread that needs more registers as many as three blocks of 128 threads
+/// find on a multiprocessor, which has those of two of 256. More blocks of 64
+/// queries have no shared memory on an A100 either, and a thread's many sums
+/// hide what it waits for.
+void OnGPU::registers() {
+  constexpr int64_t step = 8; // ptxas gives them by eight
+  int64_t most = plan.target.threadRegisters * (2 * 256) / (3 * 128);
+  plan.output->getParentOfType<halide::PipelineOp>().setRegisters(
+      llvm::alignDown(most, step));
+}
+
 } // namespace
 
 void StreamingPlan::scheduleOnGPU(OpBuilder &b, Location loc) {
@@ -352,6 +364,8 @@ void StreamingPlan::scheduleOnGPU(OpBuilder &b, Location loc) {
     gpu.queries();
     gpu.state(state, overKeys, output, "tile");
   }
+  if (moreRegisters && !bySplit)
+    gpu.registers();
   for (const StreamingStage &stage : stages) {
     std::string loop = "rk" + stage.suffix;
     for (const auto &[position, keys] : stage.sharedKeys)

@@ -144,6 +144,7 @@ struct StreamingPlan {
                                 ///< block is a multiple of piece
   int64_t ownQueries = 1;       ///< of a thread of a GPU
   int64_t keyGroup = 1;         ///< keys of a register tile
+  bool moreRegisters = false;   ///< than a full multiprocessor has for a thread
   bool masked = false;  ///< keys may be absent, by `where` or by their scores
   bool careful = false; ///< any block may have absent keys, see mayExclude
   bool scaledTerm = false; ///< the score's factor is folded into a staged query

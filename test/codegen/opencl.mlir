@@ -1,5 +1,5 @@
 // What libHalide would write otherwise in OpenCL C.
-// RUN: heed-halide %s --target=opencl --emit=asm -o %t && FileCheck %s < %t && FileCheck --check-prefix=FMA %s < %t
+// RUN: heed-halide %s --target=opencl --emit=asm -o %t && FileCheck %s < %t && FileCheck --check-prefix=FMA %s < %t && FileCheck --check-prefix=OWN %s < %t
 
 // Numbers that C has no literal for: an f64 is no rounded f32, and the least i32 is no i64.
 // CHECK: {{^}}__kernel void _kernel_literals
@@ -54,4 +54,37 @@ halide.pipeline @contracted {
   }
   halide.output %f
   halide.gpu_single_thread %f
+}
+
+// Which threads do something is asked of numbers of their own: of a comparison that others are like PoCL 3.1 keeps a bit across a barrier in a vector, and
+// reads another one's. Here 8 of 16 threads have elements of the second func.
+// OWN: {{^}}__kernel void _kernel_some
+// OWN: barrier(
+// OWN: [[NONE:_[0-9]+]] = get_global_offset(2);
+// OWN-NEXT: [[THREAD:_[0-9]+]] = _thread_id_x + [[NONE]];
+// OWN-NEXT: bool [[FIRST:_[0-9]+]] = [[THREAD]] < 8;
+// OWN-NEXT: if ([[FIRST]])
+// OWN: {{^}}} // kernel _kernel_some
+halide.pipeline @conditions {
+  %c8 = arith.constant 8 : i32
+  %x = halide.buffer "x" ("i") : f32
+  %g = halide.func "few" (%i = "i") : f32 {
+    %v = halide.read %x[%i] : f32
+    halide.yield %v : f32
+  }
+  %f = halide.func "some" (%i = "i") : f32 {
+    %two = arith.constant 2 : i32
+    %at = arith.floordivsi %i, %two : i32
+    %v = halide.read %g[%at] : f32
+    %w = arith.addf %v, %v : f32
+    halide.yield %w : f32
+  }
+  halide.output %f
+  halide.split %f, "i" into ("b", "t") by 16 tail RoundUp
+  halide.gpu_threads %f, ("t")
+  halide.gpu_blocks %f, ("b")
+  halide.compute_at %g, %f, "b"
+  halide.store_in %g, GPUShared
+  halide.bound_extent %g, "i" extent %c8
+  halide.gpu_threads %g, ("i")
 }
