@@ -282,12 +282,9 @@ FailureOr<Value> heed::partsAt(halide::CallOp call, attn::AttentionLike op,
                                const halide::Target &target) {
   OpBuilder b(call);
   bool known = true;
-  Value parts = partsOf(b, call.getLoc(), op, target, [&](Value size) {
-    return sizeAt(b, call, size, known);
-  });
-  if (!known)
-    return failure();
-  return parts;
+  auto number = [&](Value size) { return sizeAt(b, call, size, known); };
+  Value parts = partsOf(b, call.getLoc(), op, target, number);
+  return known ? FailureOr<Value>(parts) : failure();
 }
 
 /// Whether anything is computed of the number of a query, or once for all.

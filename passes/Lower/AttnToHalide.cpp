@@ -353,32 +353,26 @@ private:
     return success();
   }
 
-  /// Tells \p calls of rows which neighbours read the same keys.
-  static LogicalResult passGroups(func::FuncOp kernel,
+  /// Tells \p calls of rows which neighbours read the same keys, and those of a
+  /// split form in how many parts the keys are cut.
+  static LogicalResult passShares(func::FuncOp kernel, attn::Form form,
+                                  const halide::Target &target,
                                   ArrayRef<halide::CallOp> calls) {
-    for (halide::CallOp call : calls) {
-      FailureOr<std::optional<KeyGroups>> groups =
-          groupsAt(call, aloneIn(kernel).online);
-      if (failed(groups))
-        return failure();
-      if (*groups) {
+    for (halide::CallOp call : calls)
+      if (form == attn::Form::Rows) {
+        auto groups = groupsAt(call, aloneIn(kernel).online);
+        if (failed(groups))
+          return failure();
+        if (!*groups)
+          continue;
         call.pass(kMembersInput, (*groups)->members);
         call.pass(kNeighboursInput, (*groups)->neighbours);
+      } else if (form == attn::Form::Split) {
+        auto parts = partsAt(call, aloneIn(kernel).online, target);
+        if (failed(parts))
+          return failure();
+        call.pass(kPartsInput, *parts);
       }
-    }
-    return success();
-  }
-
-  /// Tells \p calls of a split form in how many parts the keys are cut.
-  static LogicalResult passParts(func::FuncOp kernel,
-                                 const halide::Target &target,
-                                 ArrayRef<halide::CallOp> calls) {
-    for (halide::CallOp call : calls) {
-      FailureOr<Value> parts = partsAt(call, aloneIn(kernel).online, target);
-      if (failed(parts))
-        return failure();
-      call.pass(kPartsInput, *parts);
-    }
     return success();
   }
 
@@ -422,9 +416,7 @@ private:
     info.rows = rows;
     if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
-    if (form == attn::Form::Rows && failed(passGroups(kernel, calls)))
-      return failure();
-    if (form == attn::Form::Split && failed(passParts(kernel, target, calls)))
+    if (failed(passShares(kernel, form, target, calls)))
       return failure();
     SmallVector<StringRef> inputs = info.pipeline.getInputNames();
     writeCost(kernel, info.pipeline);
