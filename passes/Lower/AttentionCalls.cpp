@@ -283,8 +283,8 @@ FailureOr<Value> heed::partsAt(halide::CallOp call, attn::AttentionLike op,
   OpBuilder b(call);
   bool known = true;
   auto number = [&](Value size) { return sizeAt(b, call, size, known); };
-  Value parts = partsOf(b, call.getLoc(), op, target, number);
-  return known ? FailureOr<Value>(parts) : failure();
+  FailureOr<Value> parts = partsOf(b, call.getLoc(), op, target, number);
+  return known ? parts : FailureOr<Value>();
 }
 
 /// Whether anything is computed of the number of a query, or once for all.
