@@ -102,6 +102,12 @@ struct Numbers {
   Value sub(Value x, Value y) {
     return b.createOrFold<arith::SubIOp>(loc, x, y);
   }
+  Value pieces(Value x, int64_t y) {
+    return b.createOrFold<arith::CeilDivUIOp>(loc, x, constant(y));
+  }
+  Value atLeastOne(Value x) {
+    return b.createOrFold<arith::MaxUIOp>(loc, x, constant(1));
+  }
   Value rest(Value x, int64_t y) {
     return b.createOrFold<arith::RemUIOp>(loc, x, constant(y));
   }
@@ -250,25 +256,17 @@ Value heed::partsOf(OpBuilder &b, Location loc, attn::AttentionLike op,
                     const halide::Target &target,
                     function_ref<Value(Value)> number) {
   constexpr int64_t tasksOfMultiprocessor = 4, fewestBlocks = 2;
+  Numbers n{b, loc};
   attn::PipelineAttr split = op.plan().pipeline(attn::Form::Split);
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, value);
-  };
   auto sizeOf = [&](unsigned dim) { return number(op.getSizes()[dim]); };
-  auto pieces = [&](Value all, Value size) -> Value {
-    return b.createOrFold<arith::CeilDivUIOp>(loc, all, size);
-  };
-  auto atLeastOne = [&](Value x) -> Value {
-    return b.createOrFold<arith::MaxUIOp>(loc, x, constant(1));
-  };
   Value tiles =
-      pieces(sizeOf(op.firstDim(DimKind::Query)), constant(split.getQueries()));
+      n.pieces(sizeOf(op.firstDim(DimKind::Query)), split.getQueries());
   for (unsigned dim = 0; dim < op.numDims(DimKind::Batch); ++dim)
-    tiles = b.createOrFold<arith::MulIOp>(loc, tiles, sizeOf(dim));
-  Value wanted =
-            pieces(constant(tasksOfMultiprocessor * target.multiprocessors),
-                   atLeastOne(tiles)),
-        most = pieces(sizeOf(op.firstDim(DimKind::Key)),
-                      constant(fewestBlocks * split.getBlock()));
-  return atLeastOne(b.createOrFold<arith::MinUIOp>(loc, wanted, most));
+    tiles = n.mul(tiles, sizeOf(dim));
+  Value wanted = b.createOrFold<arith::CeilDivUIOp>(
+            loc, n.constant(tasksOfMultiprocessor * target.multiprocessors),
+            n.atLeastOne(tiles)),
+        most = n.pieces(sizeOf(op.firstDim(DimKind::Key)),
+                        fewestBlocks * split.getBlock());
+  return n.atLeastOne(b.createOrFold<arith::MinUIOp>(loc, wanted, most));
 }

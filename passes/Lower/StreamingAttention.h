@@ -51,8 +51,7 @@ struct StreamingResults {
 /// evaluates `where` for all keys. If they need tables, these are further
 /// inputs of the pipeline, and \p tiling says how they are cut. Rows of
 /// `sharedKeys` have two more, kMembersInput and kNeighboursInput, parts of the
-/// keys one, kPartsInput. Fails with
-/// an error at what has no translation.
+/// keys one, kPartsInput. Fails with an error at what has no translation.
 mlir::FailureOr<StreamingResults>
 buildStreamingAttention(mlir::OpBuilder &b, StreamedAttention op,
                         const mlir::IRMapping &scalars, TensorReads &tensors,

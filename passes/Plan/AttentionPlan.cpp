@@ -469,7 +469,6 @@ attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
 
 LogicalResult heed::verifyTiles(attn::AttentionLike op,
                                 const halide::Target &target) {
-  // Threads of a GPU are no lanes.
   const int64_t lanes = target.isGPU() ? queriesOfThread(op, target)
                                        : target.lanes(32),
                 group = registerGroup(target);
@@ -477,6 +476,11 @@ LogicalResult heed::verifyTiles(attn::AttentionLike op,
   for (attn::PipelineAttr pipeline : op.plan().getPipelines()) {
     bool rows = pipeline.getForm() == Form::Rows,
          split = pipeline.getForm() == Form::Split;
+    if (pipeline.getForm() != Form::Tiles && split != target.isGPU())
+      return op->emitOpError()
+             << format("has a pipeline '{}' in its plan, which {} do not have",
+                       stringifyForm(pipeline.getForm()),
+                       target.isGPU() ? "GPUs" : "processors");
     bool whole = rows ? pipeline.getQueries() == 1
                       : (split || pipeline.getQueries() % lanes == 0) &&
                             pipeline.getBlock() % group == 0 &&

@@ -38,6 +38,17 @@ struct OnGPU {
     halide::GPUThreadsOp::create(w.b, w.loc, f.getResult(), stage,
                                  w.b.getStrArrayAttr({x, y}));
   }
+  /// A block of threads for each turn of the loops \p own and of those of the
+  /// \p batch, which become one.
+  void blocks(halide::FuncOp f, SmallVector<StringRef> own,
+              SmallVector<std::string> batch) {
+    if (!batch.empty()) {
+      batch = fuseLoops(w.b, f, 0, batch, FusedBody::ComputesFuncs);
+      own.push_back(batch.front());
+    }
+    halide::GPUBlocksOp::create(w.b, w.loc, f.getResult(), 0,
+                                w.b.getStrArrayAttr(own));
+  }
   /// Of a func over tiles, from the inside out.
   SmallVector<std::string> batchVars() const {
     SmallVector<std::string> vars;
@@ -125,13 +136,7 @@ void OnGPU::output() {
   w.unroll(out, 0, "dd");
   w.unroll(out, 0, "u");
   threads(out, 0, "tx", "dt");
-  SmallVector<StringRef> blocks{"tile"};
-  if (!outer.empty())
-    outer = fuseLoops(w.b, out, 0, outer, FusedBody::ComputesFuncs);
-  if (!outer.empty())
-    blocks.push_back(outer.front());
-  halide::GPUBlocksOp::create(w.b, w.loc, out.getResult(), 0,
-                              w.b.getStrArrayAttr(blocks));
+  blocks(out, {"tile"}, outer);
 }
 
 /// Parts of the keys: a block of threads has one of a tile.
@@ -145,13 +150,7 @@ void OnGPU::parts() {
   outer.append(batch.begin(), batch.end());
   ownQueries(parts, 0, {}, outer);
   threads(parts, 0, "tx", "dt");
-  SmallVector<StringRef> blocks{"kp", "ib"};
-  if (!batch.empty())
-    batch = fuseLoops(w.b, parts, 0, batch, FusedBody::ComputesFuncs);
-  if (!batch.empty())
-    blocks.push_back(batch.front());
-  halide::GPUBlocksOp::create(w.b, w.loc, parts.getResult(), 0,
-                              w.b.getStrArrayAttr(blocks));
+  blocks(parts, {"kp", "ib"}, batch);
 }
 
 void OnGPU::queries() {
@@ -364,7 +363,7 @@ void StreamingPlan::scheduleOnGPU(OpBuilder &b, Location loc) {
     gpu.queries();
     gpu.state(state, overKeys, output, "tile");
   }
-  if (moreRegisters && !bySplit)
+  if (moreRegisters)
     gpu.registers();
   for (const StreamingStage &stage : stages) {
     std::string loop = "rk" + stage.suffix;

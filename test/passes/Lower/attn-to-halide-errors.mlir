@@ -48,6 +48,38 @@ module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64,
 }
 
 // -----
+// Parts of the keys are a form of GPUs.
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#k = affine_map<(i, j, e, f) -> (j, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+module attributes {halide.target = {name = "x86-64-v4", vector_bits = 512 : i64, vector_registers = 32 : i64}} {
+  func.func private @kernel(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %v: tensor<?x8xf32>, %n: index, %m: index, %e: index) -> tensor<?x8xf32> attributes {attn.kernel} {
+    // expected-error @+1 {{has a pipeline 'split' in its plan, which processors do not have}}
+    %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %e)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%v : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+        normalise(exp divide stabilise) {attn.plan = #attn.plan<streaming, [<split, queries = 4, block = 64, piece = 64>, <tiles, queries = 32, block = 64, piece = 64>]>} : tensor<?x8xf32>
+    return %o : tensor<?x8xf32>
+  }
+}
+
+// -----
+// Rows are one of processors.
+#q = affine_map<(i, j, e, f) -> (i, e)>
+#k = affine_map<(i, j, e, f) -> (j, e)>
+#v = affine_map<(i, j, e, f) -> (j, f)>
+module attributes {halide.target = {name = "opencl", gpu = "opencl", vector_bits = 512 : i64, vector_registers = 32 : i64}} {
+  func.func private @kernel(%q: tensor<?x8xf32>, %k: tensor<?x8xf32>, %v: tensor<?x8xf32>, %n: index, %m: index, %e: index) -> tensor<?x8xf32> attributes {attn.kernel} {
+    // expected-error @+1 {{has a pipeline 'rows' in its plan, which GPUs do not have}}
+    %o = attn.attention dims(query = 1, key = 1, contract = 1, value = 1) sizes(%n, %m, %e, %e)
+        term(%q, %k : tensor<?x8xf32>, tensor<?x8xf32>) maps [#q, #k] value(%v : tensor<?x8xf32>) maps [#v]
+        score (%i, %j : index, %t : f32) { attn.yield %t : f32 }
+        normalise(exp divide stabilise) {attn.plan = #attn.plan<streaming, [<rows, queries = 1, block = 64, piece = 64>, <tiles, queries = 32, block = 64, piece = 64>]>} : tensor<?x8xf32>
+    return %o : tensor<?x8xf32>
+  }
+}
+
+// -----
 // A score that no bound of its terms bounds: what a bias holds is not looked at.
 #q = affine_map<(i, j, e, f) -> (i, e)>
 #k = affine_map<(i, j, e, f) -> (j, e)>
