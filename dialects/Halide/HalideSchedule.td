@@ -279,7 +279,8 @@ def Halide_StoreInOp : Halide_FuncScheduleOp<"store_in"> {
     In registers of a GPU, computed at a block, each thread holds the elements that it writes, and reads no others.
 
     * gpu.c3  a func in `GPUShared` that is computed at a loop over blocks is read by the func of that loop, itself or
-              through inline ones, behind all loops that read it: libHalide gives its memory away behind the last read
+              through inline ones, behind all loops that read it, or else by threads of the block that no other loop is
+              around: libHalide gives its memory away behind the last read
   }];
   let arguments = (ins Halide_Func:$func, Halide_MemoryType:$memory);
   let assemblyFormat = "$func `,` $memory attr-dict";

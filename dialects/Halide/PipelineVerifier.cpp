@@ -249,6 +249,35 @@ bool ScheduleChecker::readsItself(Value func, Value what) {
   });
 }
 
+/// Whether all that reads \p func, which is computed at loop \p var of \p
+/// block, is in threads of the block that no other loop is around.
+bool ScheduleChecker::isReadOnce(Value func, Value block, StringRef var) {
+  return llvm::all_of(funcs[func].readers, [&](const Site &site) {
+    if (site.func == func || site.func == block)
+      return true;
+    FuncState &reader = funcs[site.func];
+    if (reader.isInlined())
+      return isReadOnce(site.func, block, var);
+    auto at = dyn_cast_or_null<ComputeAtOp>(reader.placed.lookup("compute"));
+    if (!at)
+      return false;
+    auto isThread = [](Loop &loop) { return loop.kind == "gpu_threads"; };
+    if (at.getConsumer() == block && at.getVar() == var) {
+      SmallVector<Loop> &loops = reader.stages[site.stage].loops;
+      return !loops.empty() && isThread(loops.back());
+    }
+    // In a thread of what reads it.
+    return llvm::all_of(funcs[at.getConsumer()].stages,
+                        [&](Stage &stage) {
+                          return llvm::any_of(stage.loops, [&](Loop &loop) {
+                            return isThread(loop) &&
+                                   stage.encloses(loop.name, at.getVar());
+                          });
+                        }) &&
+           isReadOnce(site.func, block, var);
+  });
+}
+
 /// libHalide takes shared memory for free behind the last statement that reads
 /// it, also where that is in a loop and reads it again in the next turn.
 LogicalResult ScheduleChecker::checkKept(Value func, FuncState &state) {
@@ -258,7 +287,8 @@ LogicalResult ScheduleChecker::checkKept(Value func, FuncState &state) {
     if (auto op = dyn_cast<StoreInOp>(user))
       store = op;
   if (!at || !store || store.getMemory() != MemoryType::GPUShared ||
-      readsItself(at.getConsumer(), func))
+      readsItself(at.getConsumer(), func) ||
+      isReadOnce(func, at.getConsumer(), at.getVar()))
     return success();
   bool isOfBlock =
       llvm::any_of(funcs[at.getConsumer()].stages, [&](Stage &stage) {

@@ -97,6 +97,7 @@ private:
   mlir::LogicalResult checkShared(ComputeWithOp op);
   mlir::LogicalResult checkKept(mlir::Value func, FuncState &state);
   bool readsItself(mlir::Value func, mlir::Value what);
+  bool isReadOnce(mlir::Value func, mlir::Value block, llvm::StringRef var);
   void addReaders(mlir::Operation *definition, Site site);
   bool reads(mlir::Value func, mlir::Value what,
              llvm::SmallPtrSetImpl<void *> &seen);

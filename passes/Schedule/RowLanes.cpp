@@ -44,11 +44,13 @@ public:
   LanewiseSum(KernelInfo &kernel, Value func, Operation *combine, unsigned term,
               int64_t lanes, int64_t vectors);
   Lanes run();
+  Value runInStrides(StringRef suffix);
 
 private:
   /// Combines \p old and \p fresh as the reduction does.
   Value joinWith(OpBuilder &inner, Value old, Value fresh);
-  /// combine(target[at], the term with the reduction var = \p element)
+  /// combine(target[at], the term with the reduction var = \p element); with
+  /// isPadded the neutral value behind the last term.
   Value apply(OpBuilder &inner, Value target, ValueRange at, Value element,
               ValueRange dims);
   /// A func of \p width lanes, whose iteration r over \p count adds the terms
@@ -59,7 +61,7 @@ private:
   /// One vector of all those of \p parts.
   Value addJoined(const Lanes &parts);
   /// Has the reduction add up the lanes of \p from, and then the terms from
-  /// \p done on.
+  /// \p done on, if that is given.
   void addUp(Value from, Value done);
 
   KernelInfo &kernel;
@@ -80,6 +82,7 @@ private:
   SmallVector<Extent> extents;
   OpBuilder b;
   Value zero;
+  bool isPadded = false;
 };
 
 LanewiseSum::LanewiseSum(KernelInfo &kernel, Value func, Operation *combine,
@@ -107,8 +110,17 @@ Value LanewiseSum::apply(OpBuilder &inner, Value target, ValueRange at,
   IRMapping map;
   for (size_t d = 0; d < rank; ++d)
     map.map(body.getArgument(d), dims[d]);
-  map.map(body.getArgument(rank), element);
+  Value last = isPadded ? addI32(inner, extent.value, -1) : Value();
+  map.map(body.getArgument(rank),
+          last ? arith::MinSIOp::create(inner, loc, element, last).getResult()
+               : element);
   Value fresh = cloneSlice(inner, combine->getOperand(term), map);
+  if (isPadded && !mutated("rows.term-behind-end")) {
+    Value isTerm = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt,
+                                         element, extent.value);
+    Value none = arith::ConstantOp::create(inner, loc, neutral(combine, inner));
+    fresh = arith::SelectOp::create(inner, loc, isTerm, fresh, none);
+  }
   Value old = halide::ReadOp::create(inner, loc, type, target, at).getResult(0);
   // A lane starts from a number, so only the term can be NaN: one instruction
   // from lane to lane, where the op in general waits for three.
@@ -170,8 +182,9 @@ Value LanewiseSum::addJoined(const Lanes &parts) {
 }
 
 void LanewiseSum::addUp(Value from, Value done) {
+  Value all = i32(b, lanes);
   auto join = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rl"},
-                                       ValueRange{zero, i32(b, lanes)});
+                                       ValueRange{zero, all});
   join.fill(b, join.getSet(), [&](OpBuilder &inner, Location, ValueRange args) {
     SmallVector<Value> at{args.back()};
     llvm::append_range(at, args.drop_back());
@@ -183,8 +196,9 @@ void LanewiseSum::addUp(Value from, Value done) {
   });
   f = kernel.find(func);
   f->updates[0] = join;
-  f->reductions[0] = {{Value(), lanes}};
-  if ((extent.fixed && *extent.fixed % lanes == 0) || mutated("rows.drop-tail"))
+  f->reductions[0] = {{all, lanes}};
+  if (!done || (extent.fixed && *extent.fixed % lanes == 0) ||
+      mutated("rows.drop-tail"))
     return;
   Value count = arith::SubIOp::create(b, loc, extent.value, done);
   auto tail = halide::UpdateOp::create(b, loc, func, ArrayRef<StringRef>{"rt"},
@@ -218,7 +232,30 @@ Lanes LanewiseSum::run() {
   return result;
 }
 
+Value LanewiseSum::runInStrides(StringRef suffix) {
+  int64_t width = vectors * lanes;
+  isPadded = !extent.fixed || *extent.fixed % width;
+  Value steps = divI32(b, addI32(b, extent.value, width - 1), width);
+  Value sums =
+      addPartial(suffix, "rb", lanes, Value(), mulI32(b, steps, vectors));
+  if (extent.fixed)
+    kernel.find(sums)->reductions[0][0].fixed =
+        llvm::divideCeil(*extent.fixed, width) * vectors;
+  isPadded = false;
+  addUp(sums, Value());
+  update.erase();
+  return sums;
+}
+
 } // namespace
+
+Value heed::sumInStrides(KernelInfo &kernel, Value func, StringRef suffix,
+                         int64_t lanes, int64_t together) {
+  unsigned term = 0;
+  Operation *combine = combinerOf(kernel.find(func)->updates[0], term);
+  return LanewiseSum(kernel, func, combine, term, lanes, together)
+      .runInStrides(suffix);
+}
 
 Lanes heed::sumByLanes(KernelInfo &kernel, Value func, Operation *combine,
                        unsigned term, int64_t lanes, int64_t vectors) {
@@ -237,6 +274,54 @@ bool heed::reducesInnermost(const Computation &c, int64_t lanes) {
   return llvm::any_of(sum->reads, [&](const Read &read) {
     return follows(read, c.term()) && (!hasColumns || read.follows(kColumn));
   });
+}
+
+/// Whether computations read the reductions, of \p rowRank dims, at their own
+/// row alone.
+static bool readsAtRow(const KernelFacts &facts, unsigned rowRank) {
+  auto inStep = [&](const Computation &reader, const Read &read) {
+    const Source &source = facts.sources[read.source];
+    if (source.kind != Source::Computed ||
+        facts.computations[source.number].isElementwise())
+      return true;
+    if (reader.rank() < rowRank)
+      return false;
+    for (auto [k, coordinate] : llvm::enumerate(read.at))
+      if (coordinate.loop != reader.rank() - rowRank + k)
+        return false;
+    return true;
+  };
+  return llvm::all_of(facts.computations, [&](const Computation &reader) {
+    bool ok = llvm::all_of(
+        reader.reads, [&](const Read &read) { return inStep(reader, read); });
+    for (const Reduction &reduction : reader.reductions)
+      ok &= llvm::all_of(reduction.reads, [&](const Read &read) {
+        return inStep(reader, read);
+      });
+    return ok;
+  });
+}
+
+std::optional<RowsPlan> heed::planRows(const KernelFacts &facts,
+                                       int64_t lanes) {
+  SmallVector<unsigned> sums = facts.sums();
+  if (facts.outputs.size() != 1 || sums.empty())
+    return std::nullopt;
+  unsigned rowRank = facts.computations[sums[0]].rank(),
+           outRank = facts.computations[facts.outputs[0]].rank();
+  bool columns = false;
+  for (unsigned number : sums) {
+    const Computation &c = facts.computations[number];
+    if (!c.onlySum() || c.rank() != rowRank)
+      return std::nullopt;
+    columns |= !reducesInnermost(c, lanes);
+  }
+  if (rowRank == 0 || outRank < rowRank || !readsAtRow(facts, rowRank))
+    return std::nullopt;
+  RowsPlan plan{outRank - rowRank, columns};
+  if (columns && (plan.inner != 0 || sums.size() != 1))
+    return std::nullopt;
+  return plan;
 }
 
 /// Makes \p func, a reduction of a row, one of lanes, and schedules what comes

@@ -20,10 +20,29 @@ struct Lanes {
 Lanes sumByLanes(KernelInfo &kernel, mlir::Value func, mlir::Operation *combine,
                  unsigned term, int64_t lanes, int64_t vectors);
 
+/// Splits update 0 of \p func, over one reduction var, in \p lanes sums, each
+/// of every lanes-th term, and their sum. Each takes a multiple of \p together
+/// terms, those behind the end neutral. Returns the sums, which are called as
+/// \p func with \p suffix and have a first dim "lane".
+mlir::Value sumInStrides(KernelInfo &kernel, mlir::Value func,
+                         llvm::StringRef suffix, int64_t lanes,
+                         int64_t together);
+
 /// Whether consecutive elements of the reduction are consecutive in memory in
 /// some read; but not if that is the same for all columns, and another one has
 /// consecutive columns: of a vector times a matrix that is the larger one.
 bool reducesInnermost(const Computation &c, int64_t lanes);
+
+/// A kernel of rows: in the rows of an output of \p inner more dims there are
+/// reductions; with \p columns these add what lies a row apart.
+struct RowsPlan {
+  size_t inner;
+  bool columns;
+};
+
+/// How \p facts are a kernel of rows, if they are; \p lanes as of
+/// reducesInnermost.
+std::optional<RowsPlan> planRows(const KernelFacts &facts, int64_t lanes);
 
 /// Computes \p func, a reduction of a row, in loop \p at of \p outFunc, by
 /// lanes where it is long enough.

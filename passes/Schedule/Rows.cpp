@@ -83,60 +83,6 @@ void prefetchRows(OpBuilder &b, KernelInfo &kernel, Value func, StringRef var,
                                    out, "row");
 }
 
-/// Whether computations read the reductions, of \p rowRank dims, at their own
-/// row alone.
-bool readsAtRow(const KernelFacts &facts, unsigned rowRank) {
-  auto inStep = [&](const Computation &reader, const Read &read) {
-    const Source &source = facts.sources[read.source];
-    if (source.kind != Source::Computed ||
-        facts.computations[source.number].isElementwise())
-      return true;
-    if (reader.rank() < rowRank)
-      return false;
-    for (auto [k, coordinate] : llvm::enumerate(read.at))
-      if (coordinate.loop != reader.rank() - rowRank + k)
-        return false;
-    return true;
-  };
-  return llvm::all_of(facts.computations, [&](const Computation &reader) {
-    bool ok = llvm::all_of(
-        reader.reads, [&](const Read &read) { return inStep(reader, read); });
-    for (const Reduction &reduction : reader.reductions)
-      ok &= llvm::all_of(reduction.reads, [&](const Read &read) {
-        return inStep(reader, read);
-      });
-    return ok;
-  });
-}
-
-/// A kernel of rows: in the rows of an output of \p inner more dims there are
-/// reductions; with \p columns these add what lies a row apart.
-struct RowsPlan {
-  size_t inner;
-  bool columns;
-};
-
-std::optional<RowsPlan> planRows(const KernelFacts &facts, int64_t lanes) {
-  SmallVector<unsigned> sums = facts.sums();
-  if (facts.outputs.size() != 1 || sums.empty())
-    return std::nullopt;
-  unsigned rowRank = facts.computations[sums[0]].rank(),
-           outRank = facts.computations[facts.outputs[0]].rank();
-  bool columns = false;
-  for (unsigned number : sums) {
-    const Computation &c = facts.computations[number];
-    if (!c.onlySum() || c.rank() != rowRank)
-      return std::nullopt;
-    columns |= !reducesInnermost(c, lanes);
-  }
-  if (rowRank == 0 || outRank < rowRank || !readsAtRow(facts, rowRank))
-    return std::nullopt;
-  RowsPlan plan{outRank - rowRank, columns};
-  if (columns && (plan.inner != 0 || sums.size() != 1))
-    return std::nullopt;
-  return plan;
-}
-
 constexpr auto guard = halide::TailStrategy::GuardWithIf;
 
 /// Lanes of what \p f computes.

@@ -482,6 +482,61 @@ halide.pipeline @lost_in_loop {
 }
 
 // -----
+// A thread that reads it has a loop of the block around it.
+halide.pipeline @shared_reader_in_loop {
+  %c1 = arith.constant 1 : i32
+  %q = halide.func "q" (%i = "i") : i32 { halide.yield %i : i32 }
+  %s = halide.func "s" (%i = "i", %j = "j") : i32 {
+    %0 = halide.read %q[%i] : i32
+    halide.yield %0 : i32
+  }
+  %f = halide.func "f" (%i = "i") : i32 {
+    %0 = halide.read %s[%i, %i] : i32
+    halide.yield %0 : i32
+  }
+  halide.output %f
+  halide.split %f, "i" into ("b", "t") by 32
+  halide.gpu_threads %f, ("t")
+  halide.gpu_blocks %f, ("b")
+  halide.compute_at %s, %f, "b"
+  halide.gpu_threads %s, ("i")
+  halide.compute_at %q, %f, "b"
+  // expected-error@+1 {{'q' is shared by a block of 'f', which does not read it itself: its memory would be another func's before the last read (gpu.c3)}}
+  halide.store_in %q, GPUShared
+  halide.gpu_threads %q, ("i")
+}
+
+// -----
+// What reads it is computed for a turn of such a loop.
+halide.pipeline @shared_reader_for_a_turn {
+  %q = halide.func "q" (%i = "i") : i32 { halide.yield %i : i32 }
+  %r = halide.func "r" (%i = "i") : i32 {
+    %0 = halide.read %q[%i] : i32
+    halide.yield %0 : i32
+  }
+  %s = halide.func "s" (%i = "i", %j = "j") : i32 {
+    %0 = halide.read %r[%i] : i32
+    halide.yield %0 : i32
+  }
+  %f = halide.func "f" (%i = "i") : i32 {
+    %0 = halide.read %s[%i, %i] : i32
+    halide.yield %0 : i32
+  }
+  halide.output %f
+  halide.split %f, "i" into ("b", "t") by 32
+  halide.gpu_threads %f, ("t")
+  halide.gpu_blocks %f, ("b")
+  halide.compute_at %s, %f, "b"
+  halide.gpu_threads %s, ("i")
+  halide.compute_at %r, %s, "j"
+  halide.gpu_threads %r, ("i")
+  halide.compute_at %q, %f, "b"
+  // expected-error@+1 {{'q' is shared by a block of 'f', which does not read it itself: its memory would be another func's before the last read (gpu.c3)}}
+  halide.store_in %q, GPUShared
+  halide.gpu_threads %q, ("i")
+}
+
+// -----
 halide.pipeline @rfactor_name {
   %n = halide.param "n" : i32
   %f = halide.func "f" (%i = "i") : i32 { halide.yield %i : i32 }
