@@ -7,6 +7,7 @@
 #include "passes/Kernels/StreamedAttention.h"
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
+#include "passes/Lower/HeadSizes.h"
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/MaskTables.h"
@@ -142,6 +143,17 @@ private:
                            const llvm::BitVector &fixed,
                            ArrayRef<halide::CallOp> calls,
                            SymbolTable &symbols) {
+    if (target.isGPU()) {
+      auto sized = streamBySize(kernel, calls, target);
+      if (failed(sized))
+        return failure();
+      for (auto &[own, of] : *sized) {
+        LogicalResult done = lowerForms(own, target, fixed, of, symbols);
+        own.erase();
+        if (failed(done))
+          return failure();
+      }
+    }
     if (failed(decomposeAttention(kernel, target)))
       return failure();
     FailureOr<RowCount> rows =
@@ -181,31 +193,6 @@ private:
     return success();
   }
 
-  /// Gives those of \p calls that may have 1 to \p most rows, their argument \p
-  /// rows, a branch that calls pipeline \p name for them. Returns the calls in
-  /// these branches.
-  SmallVector<halide::CallOp> branchAt(ArrayRef<halide::CallOp> calls,
-                                       unsigned rows, int64_t most,
-                                       StringRef name) {
-    attn::SymbolicDims dims;
-    SmallVector<halide::CallOp> chosen;
-    for (halide::CallOp call : calls) {
-      Value count = call.getInputs()[rows];
-      Size rowsOfCall = dims.size(count);
-      if (isNoneOrMore(rowsOfCall, most) ||
-          dims.isNeverNegative(rowsOfCall - (most + 1)))
-        continue;
-      OpBuilder b(call);
-      Location loc = call.getLoc();
-      Value isFew = arith::CmpIOp::create(
-          b, loc,
-          most == 1 ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sle,
-          count, arith::ConstantIndexOp::create(b, loc, most));
-      chosen.push_back(branch(call, isFew, name));
-    }
-    return chosen;
-  }
-
   /// Gives calls of \p kernel that may have few rows branches to pipelines of
   /// their own, if a family wants these. Returns the rows of the other calls.
   FailureOr<RowCount> lowerRowVersions(func::FuncOp kernel,
@@ -228,7 +215,7 @@ private:
                     });
       std::string name = unusedName(kernel.getName().str() + version.suffix);
       SmallVector<halide::CallOp> chosen =
-          branchAt(possible, *facts.rowArgument, version.mostRows, name);
+          branchAtRows(possible, *facts.rowArgument, version.mostRows, name);
       if (chosen.empty())
         continue;
       func::FuncOp own = kernel;
@@ -255,14 +242,6 @@ private:
       value = def->getOperand(0);
     }
     return isa<func::FuncOp>(value.getParentBlock()->getParentOp());
-  }
-
-  /// Whether \p count is 0 or above \p most for all sizes: each of its terms
-  /// is. 197 rows a picture are never one row.
-  static bool isNoneOrMore(const Size &count, int64_t most) {
-    return llvm::all_of(count.terms, [&](const auto &term) {
-      return term.second > llvm::DynamicAPInt(most);
-    });
   }
 
   /// Writes a pipeline of each of \p forms, called for the queries that it is

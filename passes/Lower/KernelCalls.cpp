@@ -1,6 +1,7 @@
 //===- KernelCalls.cpp - what calls of a kernel pass to its pipeline ------===//
 #include "passes/Lower/KernelCalls.h"
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/CallerExtents.h"
 #include "passes/Lower/MaskTables.h"
@@ -245,4 +246,34 @@ void heed::allowSlices(KernelInfo &kernel, ArrayRef<halide::CallOp> calls,
            kernel.pipeline.getBody().front().getOps<halide::SetStrideOp>()))
     if (stride.getDim() > 0 && apart.contains(stride.getFunc()))
       stride.erase();
+}
+
+/// Whether \p count is 0 or above \p most for all sizes: each of its terms
+/// is. 197 rows a picture are never one row.
+static bool isNoneOrMore(const Size &count, int64_t most) {
+  return llvm::all_of(count.terms, [&](const auto &term) {
+    return term.second > llvm::DynamicAPInt(most);
+  });
+}
+
+SmallVector<halide::CallOp> heed::branchAtRows(ArrayRef<halide::CallOp> calls,
+                                               unsigned rows, int64_t most,
+                                               StringRef name) {
+  attn::SymbolicDims dims;
+  SmallVector<halide::CallOp> chosen;
+  for (halide::CallOp call : calls) {
+    Value count = call.getInputs()[rows];
+    Size rowsOfCall = dims.size(count);
+    if (isNoneOrMore(rowsOfCall, most) ||
+        dims.isNeverNegative(rowsOfCall - (most + 1)))
+      continue;
+    OpBuilder b(call);
+    Location loc = call.getLoc();
+    Value isFew = arith::CmpIOp::create(
+        b, loc,
+        most == 1 ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sle, count,
+        arith::ConstantIndexOp::create(b, loc, most));
+    chosen.push_back(branch(call, isFew, name));
+  }
+  return chosen;
 }

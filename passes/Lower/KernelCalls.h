@@ -24,6 +24,13 @@ mlir::LogicalResult branchWhereEmpty(llvm::ArrayRef<halide::CallOp> calls,
                                      llvm::ArrayRef<mlir::Value> sizes,
                                      llvm::StringRef name);
 
+/// Gives those of \p calls that may have 1 to \p most rows, their argument \p
+/// rows, a branch that calls pipeline \p name for them. Returns the calls in
+/// these branches.
+llvm::SmallVector<halide::CallOp>
+branchAtRows(llvm::ArrayRef<halide::CallOp> calls, unsigned rows, int64_t most,
+             llvm::StringRef name);
+
 /// Calls pipeline \p name before \p call and hands its results, the tables of
 /// \p request's mask, to \p call.
 mlir::LogicalResult callMaskTables(halide::CallOp call,

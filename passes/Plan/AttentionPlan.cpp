@@ -406,7 +406,7 @@ StringRef heed::whyNotStreamingOnGPU(attn::AttentionOp op,
        ++dim)
     if (!getConstantIntValue(op.getSizes()[dim]) ||
         *getConstantIntValue(op.getSizes()[dim]) == 0)
-      return "what its terms contract, or its value dim, has no known size";
+      return "the size of its heads is 0 or not known (64 and 128 stream)";
   if (needsTables(op))
     return "the keys that a tile reaches are found by tables";
   if (!tileOnGPU(op, target))

@@ -152,9 +152,11 @@ void RowsOnGPU::keep(Value sum, StringRef rvar, int64_t together,
   halide::StoreInOp::create(b, loc, kept, halide::MemoryType::GPUShared);
   if (loops.size() > 1)
     halide::ReorderOp::create(b, loc, kept, 0, loops);
-  for (auto [k, var] : llvm::enumerate(vars))
-    halide::BoundExtentOp::create(b, loc, kept, var,
-                                  i32(b, k < threads.size() ? threads[k] : 1));
+  // Of a row libHalide may know no more than the range that it is in, and no
+  // promise is looked at on a device.
+  for (auto [var, count] : llvm::zip(vars, threads))
+    if (count > 1)
+      halide::BoundExtentOp::create(b, loc, kept, var, i32(b, count));
   halide::GPUThreadsOp::create(b, loc, kept, 0, b.getStrArrayAttr(mapped));
   halide::ComputeAtOp::create(b, loc, sum, kept, mapped.front());
   halide::SplitOp::create(b, loc, sum, 1, rvar, rvar, "u", together, guard);
@@ -198,10 +200,40 @@ static bool hasLongRows(KernelInfo &kernel, KnownExtent &longest) {
   return true;
 }
 
+/// Whether what is made of reductions, of \p rowRank dims, is read at the
+/// reader's own row alone: what a block computes is of its row.
+static bool keepsRows(const KernelFacts &facts, unsigned rowRank) {
+  llvm::BitVector ofRow(facts.computations.size());
+  for (auto [number, reader] : llvm::enumerate(facts.computations)) {
+    auto isOther = [&](const Read &read) {
+      const Source &source = facts.sources[read.source];
+      if (source.kind != Source::Computed || !ofRow.test(source.number))
+        return false;
+      ofRow.set(number);
+      if (reader.rank() < rowRank || read.at.size() < rowRank)
+        return true;
+      for (unsigned k = 1; k <= rowRank; ++k)
+        if (read.at[read.at.size() - k].loop != reader.rank() - k)
+          return true;
+      return false;
+    };
+    if (!reader.isElementwise())
+      ofRow.set(number);
+    if (llvm::any_of(reader.reads, isOther))
+      return false;
+    for (const Reduction &reduction : reader.reductions)
+      if (llvm::any_of(reduction.reads, isOther))
+        return false;
+  }
+  return true;
+}
+
 static std::optional<FamilyPlan> matchGPURows(const KernelFacts &facts,
                                               const halide::Target &) {
   std::optional<RowsPlan> plan = planRows(facts, kFewestThreads);
-  if (!plan || plan->inner > 1)
+  if (!plan || plan->inner > 1 ||
+      !keepsRows(facts,
+                 facts.computations[facts.outputs[0]].rank() - plan->inner))
     return std::nullopt;
   return FamilyPlan{Benefit::Rows, [plan = *plan](KernelInfo &kernel) {
                       separateOutputs(kernel);

@@ -50,7 +50,8 @@ private:
   /// Combines \p old and \p fresh as the reduction does.
   Value joinWith(OpBuilder &inner, Value old, Value fresh);
   /// combine(target[at], the term with the reduction var = \p element); with
-  /// isPadded the neutral value behind the last term.
+  /// isPadded, behind the last term nothing is added, and an extremum sees the
+  /// last one again.
   Value apply(OpBuilder &inner, Value target, ValueRange at, Value element,
               ValueRange dims);
   /// A func of \p width lanes, whose iteration r over \p count adds the terms
@@ -115,7 +116,8 @@ Value LanewiseSum::apply(OpBuilder &inner, Value target, ValueRange at,
           last ? arith::MinSIOp::create(inner, loc, element, last).getResult()
                : element);
   Value fresh = cloneSlice(inner, combine->getOperand(term), map);
-  if (isPadded && !mutated("rows.term-behind-end")) {
+  if (isPadded && isa<arith::AddFOp, arith::AddIOp>(combine) &&
+      !mutated("rows.term-behind-end")) {
     Value isTerm = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt,
                                          element, extent.value);
     Value none = arith::ConstantOp::create(inner, loc, neutral(combine, inner));
