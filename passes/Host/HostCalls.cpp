@@ -11,6 +11,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Extents.h"
 #include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -360,7 +361,11 @@ private:
     }
     auto *kernel = llvm::find(kernelSymbols, callee);
     auto [flops, bytes] = costOfCall(*this, b, op, passed, pipeline);
-    return call(b, loc, "heed_host_kernel", b.getI32Type(),
+    // The device's memory is no concern of others.
+    bool amongOthers = pipeline.getOnHost() && halide::isForGPU(module);
+    return call(b, loc,
+                amongOthers ? "heed_device_host_kernel" : "heed_host_kernel",
+                b.getI32Type(),
                 {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
                  LLVM::AddressOfOp::create(b, loc, function), array,
                  i32(b, loc, arguments.size()),

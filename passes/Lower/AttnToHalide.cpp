@@ -7,6 +7,7 @@
 #include "passes/Kernels/StreamedAttention.h"
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
+#include "passes/Lower/HostTables.h"
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/MaskTables.h"
@@ -92,13 +93,18 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
     for (auto model : module.getOps<func::FuncOp>())
       if (model->hasAttr(attn::kModelAttr))
         remarkSummary(model, callers);
+    llvm::StringSet<> hostTables = findHostTables(callers);
+    halide::Target processor = target;
+    processor.gpu.clear();
     for (auto kernel :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
-      if (failed(lowerForms(kernel, target, fixed, callers[kernel], symbols)))
+      bool onHost = target.isGPU() && hostTables.contains(kernel.getName());
+      if (failed(lowerForms(kernel, onHost ? processor : target, fixed,
+                            callers[kernel], symbols)))
         return signalPassFailure();
       tables = {};
       again = {};
@@ -394,6 +400,8 @@ private:
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";
+    if (halide::isForGPU(kernel) && !target.isGPU())
+      how += " of the processor, which computes its f64 for the device";
     if (!packers.empty())
       how += heed::format(" and reads weights packed by {}", packers[0].str());
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
@@ -414,6 +422,8 @@ private:
       return failure();
     KernelInfo &info = translated->info;
     info.rows = rows;
+    bool onHost = halide::isForGPU(kernel) && !target.isGPU();
+    info.pipeline.setOnHost(onHost);
     if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
     if (failed(passShares(kernel, form, target, calls)))
@@ -427,9 +437,11 @@ private:
       stateDenseStrides(info);
     allowSlices(info, calls, inputs);
     SmallVector<StringAttr> packers;
-    for (Packing &packing : info.packings)
+    for (Packing &packing : info.packings) {
+      packing.pipeline.setOnHost(onHost);
       packers.push_back(
           packings.unique(packing.pipeline, symbols).getSymNameAttr());
+    }
     bool givesUp = info.pipeline.givesUp();
     if (givesUp && failed(lowerAgain(kernel, target, symbols)))
       return failure();
