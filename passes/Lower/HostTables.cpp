@@ -5,20 +5,23 @@
 // power or a cosine of it is long code. The processor computes such a table
 // beside the device, which gets it once.
 #include "passes/Lower/HostTables.h"
-#include "passes/Mutation.h"
 
-#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace heed;
 
-static bool usesDoubles(Operation *kernel) {
-  auto isDouble = [](Type type) { return getElementTypeOrSelf(type).isF64(); };
+/// More than constants of it, as states begin with.
+static bool computesDoubles(Operation *kernel) {
   return kernel
       ->walk([&](Operation *op) {
-        return llvm::any_of(op->getResultTypes(), isDouble)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
+        bool computes = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+                            op->getDialect()) &&
+                        !isa<arith::ConstantOp, arith::ExtFOp>(op) &&
+                        llvm::any_of(op->getResultTypes(),
+                                     [](Type type) { return type.isF64(); });
+        return computes ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -33,7 +36,8 @@ llvm::StringSet<> heed::findHostTables(const KernelCalls &callers) {
   for (size_t before = 1; before != found.size();) {
     before = found.size();
     for (const auto &[kernel, calls] : callers)
-      if (usesDoubles(kernel) && llvm::all_of(calls, [&](halide::CallOp call) {
+      if (computesDoubles(kernel) &&
+          llvm::all_of(calls, [&](halide::CallOp call) {
             return llvm::all_of(call.getInputs(), isOnHost);
           }))
         found.insert(cast<func::FuncOp>(kernel).getName());
