@@ -36,6 +36,16 @@ for N, E in SIZES:
     programs.compare(program, {"x": x}, {"y": x * angles(N, E), "a": angles(N, E)})
     programs.compare(program, {"x": x}, {"y": x * angles(N, E)})
 
+# One that another reads, by rows.
+program = programs.compile("chain", """model chain(x: f32[N]) {
+  a[n: N, e: N] = cos(n * 10000 ^ (-e / N))
+  m[n] = (max(e) a[n, e] * a[e, n]) % 0.3
+  return y[n] = x[n] * m[n]
+}""", ON, "--explain=all", says="rows schedule of the processor")
+for N in 1, 9, 40:
+    x, a = draw(N), angles(N, N).astype(np.float32)
+    programs.compare(program, {"x": x}, {"y": x * ((a * a.T).max(1).astype(np.float64) % 0.3)})
+
 # A table in each turn of a loop, between kernels of the device that write and read the same memory.
 program = programs.compile("turns", """model turns(x: f32[N, E]) {
   h = x
