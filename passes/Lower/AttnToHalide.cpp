@@ -47,7 +47,9 @@ namespace {
 /// the name.
 class Packings {
 public:
-  halide::PipelineOp unique(halide::PipelineOp pipeline, SymbolTable &symbols) {
+  halide::PipelineOp unique(halide::PipelineOp pipeline, bool onHost,
+                            SymbolTable &symbols) {
+    pipeline.setOnHost(onHost);
     StringAttr name = pipeline.getSymNameAttr();
     pipeline.setSymName("pack");
     std::string text;
@@ -102,8 +104,8 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
         continue;
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
-      bool onHost = target.isGPU() && hostTables.contains(kernel.getName());
-      if (failed(lowerForms(kernel, onHost ? processor : target, fixed,
+      bool isTable = hostTables.contains(kernel.getName());
+      if (failed(lowerForms(kernel, isTable ? processor : target, fixed,
                             callers[kernel], symbols)))
         return signalPassFailure();
       tables = {};
@@ -115,16 +117,6 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   }
 
 private:
-  /// Has the stores of weights of streaming attentions traced: each of their
-  /// elements is a pair. A row block may compute a weight more than once.
-  static void tracePairs(halide::PipelineOp pipeline) {
-    OpBuilder b = OpBuilder::atBlockEnd(&pipeline.getBody().front());
-    for (auto func : llvm::to_vector(pipeline.getOps<halide::FuncOp>()))
-      if (StringRef name = halide::getFuncName(func.getResult());
-          name.starts_with("p_full") || name.starts_with("p_part"))
-        halide::TraceStoresOp::create(b, func.getLoc(), func.getResult());
-  }
-
   using Weights = DenseMap<Operation *, llvm::BitVector>;
   /// Arguments that hold weights in every call of a kernel.
   static Weights weightsOf(ArrayRef<func::CallOp> calls, SymbolTable &symbols) {
@@ -400,7 +392,7 @@ private:
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";
-    if (halide::isForGPU(kernel) && !target.isGPU())
+    if (isHostTable(kernel, target))
       how += " of the processor, which computes its f64 for the device";
     if (!packers.empty())
       how += heed::format(" and reads weights packed by {}", packers[0].str());
@@ -422,7 +414,7 @@ private:
       return failure();
     KernelInfo &info = translated->info;
     info.rows = rows;
-    bool onHost = halide::isForGPU(kernel) && !target.isGPU();
+    bool onHost = isHostTable(kernel, target);
     info.pipeline.setOnHost(onHost);
     if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
@@ -437,11 +429,9 @@ private:
       stateDenseStrides(info);
     allowSlices(info, calls, inputs);
     SmallVector<StringAttr> packers;
-    for (Packing &packing : info.packings) {
-      packing.pipeline.setOnHost(onHost);
+    for (Packing &packing : info.packings)
       packers.push_back(
-          packings.unique(packing.pipeline, symbols).getSymNameAttr());
-    }
+          packings.unique(packing.pipeline, onHost, symbols).getSymNameAttr());
     bool givesUp = info.pipeline.givesUp();
     if (givesUp && failed(lowerAgain(kernel, target, symbols)))
       return failure();
