@@ -96,7 +96,7 @@ static void listTargets(const heed_model_desc *desc, char *text, size_t size) {
 static bool hasDevice(heed_model *model, const heed_model_desc *desc,
                       bool any) {
   model->gpu = desc->gpu ? desc->gpu : model->gpu;
-  return !desc->gpu || desc->gpu->find(model, any);
+  return !desc->gpu || desc->gpu->find(model, any, desc->deviceF64);
 }
 
 heed_status heed_choose_target(heed_model *model, const char *wanted) {

@@ -273,8 +273,9 @@ static bool fill(heed_cuda_device *d, int32_t number, char *text, size_t size) {
   return false;
 }
 
-static bool find(heed_model *model, bool any) {
+static bool find(heed_model *model, bool any, bool f64) {
   (void)any; /* all of them are GPUs */
+  (void)f64; /* which all have */
   heed_cuda_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");

@@ -312,3 +312,21 @@ int32_t heed_device_kernel(heed_model *model, int32_t kernel,
     record->seconds = before + memory->seconds;
   return stands;
 }
+
+int32_t heed_device_host_kernel(heed_model *model, int32_t kernel,
+                                int32_t (*function)(void **args), void **args,
+                                int32_t numArgs, int32_t numOutputs,
+                                double flops, double bytes) {
+  heed_device_memory *memory = model->memory;
+  memory->numArgs = numArgs;
+  memory->numOutputs = numOutputs;
+  for (size_t k = 0; k < memory->numNoted && !model->plan; ++k) {
+    range at = rangeOf(memory->noted[k]);
+    if (at.begin < at.end)
+      heed_device_to_hand(model, at.begin, at.end,
+                          isOutput(memory, args, memory->noted[k]));
+  }
+  memory->numNoted = 0;
+  return heed_host_kernel(model, kernel, function, args, numArgs, numOutputs,
+                          flops, bytes);
+}

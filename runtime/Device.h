@@ -245,6 +245,13 @@ heed_mirror *heed_device_mirror(heed_model *model, uintptr_t begin,
 /** Leaves the call where `code` is not 0; the lock is held, and given back. */
 void heed_device_unlock(heed_model *model, int code);
 
+/* ---- DeviceCalls.c ---- */
+
+/** Before the host reads a range, or writes some of it: what is newer on the
+ * device comes. May leave the call. */
+void heed_device_to_hand(heed_model *model, uintptr_t begin, uintptr_t end,
+                         bool writes);
+
 /* ---- DeviceArguments.c ---- */
 
 /** Inputs and outputs of the call become known; the lock is held. 0, or an

@@ -202,8 +202,8 @@ static int toHost(heed_model *model, heed_mirrors *mirrors, uintptr_t begin,
   return code;
 }
 
-static void openDoor(heed_model *model, uintptr_t begin, uintptr_t end,
-                     bool writes) {
+void heed_device_to_hand(heed_model *model, uintptr_t begin, uintptr_t end,
+                         bool writes) {
   pthread_mutex_lock(&model->device->lock);
   int code = toHost(model, &model->memory->mirrors, begin, end, writes);
   if (!code && model->state && model->state->device)
@@ -218,7 +218,7 @@ void heed_device_reads(heed_model *model, const void *data, int64_t elementSize,
                        const int64_t *strides) {
   uintptr_t begin, end;
   if (rangeOf(data, elementSize, rank, sizes, strides, &begin, &end))
-    openDoor(model, begin, end, /*writes=*/false);
+    heed_device_to_hand(model, begin, end, /*writes=*/false);
 }
 
 void heed_device_writes(heed_model *model, void *data, int64_t elementSize,
@@ -226,7 +226,7 @@ void heed_device_writes(heed_model *model, void *data, int64_t elementSize,
                         const int64_t *strides) {
   uintptr_t begin, end;
   if (rangeOf(data, elementSize, rank, sizes, strides, &begin, &end))
-    openDoor(model, begin, end, /*writes=*/true);
+    heed_device_to_hand(model, begin, end, /*writes=*/true);
 }
 
 void heed_device_check_range(heed_model *model, const void *data, int32_t type,
@@ -324,8 +324,8 @@ void heed_device_copy(heed_model *model, void *to, const void *from,
   heed_device_unlock(model, code);
   if (isThere)
     return;
-  openDoor(model, fromBegin, fromEnd, /*writes=*/false);
-  openDoor(model, toBegin, toEnd, /*writes=*/true);
+  heed_device_to_hand(model, fromBegin, fromEnd, /*writes=*/false);
+  heed_device_to_hand(model, toBegin, toEnd, /*writes=*/true);
   copyRows(&r, NULL, NULL);
 }
 

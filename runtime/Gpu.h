@@ -18,9 +18,9 @@ typedef struct heed_device_state heed_device_state;
 
 struct heed_gpu {
   /** Makes model->device the first device of type GPU; with `any`, else one of
-   * another type. False if there is none, and the model's message says why.
-   * Either is model->deviceText. */
-  bool (*find)(heed_model *model, bool any);
+   * another type; with `f64` it has to have that. False if there is none, and
+   * the model's message says why. Either is model->deviceText. */
+  bool (*find)(heed_model *model, bool any, bool f64);
   void (*close)(heed_gpu_device *device);
   /** What the handle has there; before its weights are released. */
   void (*closeModel)(heed_model *model);

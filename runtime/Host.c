@@ -31,7 +31,7 @@ _Static_assert(sizeof(heed_entry_desc) == 64 &&
                    offsetof(heed_entry_desc, shapes) == 40 &&
                    offsetof(heed_entry_desc, replaced) == 56,
                "heed_entry_desc");
-_Static_assert(sizeof(heed_model_desc) == 136 &&
+_Static_assert(sizeof(heed_model_desc) == 144 &&
                    offsetof(heed_model_desc, runtime) == 8 &&
                    offsetof(heed_model_desc, cpuFeatures) == 32 &&
                    offsetof(heed_model_desc, numParams) == 56 &&
@@ -41,7 +41,8 @@ _Static_assert(sizeof(heed_model_desc) == 136 &&
                    offsetof(heed_model_desc, variants) == 96 &&
                    offsetof(heed_model_desc, trims) == 112 &&
                    offsetof(heed_model_desc, key) == 120 &&
-                   offsetof(heed_model_desc, gpu) == 128,
+                   offsetof(heed_model_desc, gpu) == 128 &&
+                   offsetof(heed_model_desc, deviceF64) == 136,
                "heed_model_desc");
 _Static_assert(sizeof(struct halide_buffer_t) == 56 &&
                    sizeof(struct halide_dimension_t) == 16,

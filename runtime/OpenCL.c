@@ -146,8 +146,15 @@ static int32_t makeContext(heed_opencl_device *d) {
   return status;
 }
 
+static bool hasF64(const heed_opencl_device *d) {
+  uint64_t config = 0;
+  return d->cl.clGetDeviceInfo(d->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof config,
+                               &config, NULL) == CL_SUCCESS &&
+         config;
+}
+
 /* Context and queue of d->id; the text says which it is, or what is wrong. */
-static bool open(heed_opencl_device *d, char *text, size_t size) {
+static bool open(heed_opencl_device *d, bool f64, char *text, size_t size) {
   const heed_opencl_library *cl = &d->cl;
   char name[128] = "?";
   cl->clGetDeviceInfo(d->id, CL_DEVICE_NAME, sizeof name, name, NULL);
@@ -157,6 +164,13 @@ static bool open(heed_opencl_device *d, char *text, size_t size) {
                           &memory, NULL) != CL_SUCCESS ||
       !(memory & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER)) {
     snprintf(text, size, "OpenCL device '%s' has no shared virtual memory",
+             name);
+    return false;
+  }
+  if (f64 && !hasF64(d)) {
+    snprintf(text, size,
+             "OpenCL device '%s' has no f64 (cl_khr_fp64), in which kernels of "
+             "this model compute",
              name);
     return false;
   }
@@ -174,8 +188,8 @@ static bool open(heed_opencl_device *d, char *text, size_t size) {
   return false;
 }
 
-static bool fill(heed_opencl_device *d, bool any, int32_t number, char *text,
-                 size_t size) {
+static bool fill(heed_opencl_device *d, bool any, bool f64, int32_t number,
+                 char *text, size_t size) {
   void *opened = library();
   const char *missing = opened ? load(&d->cl, opened) : NULL;
   if (!opened)
@@ -193,17 +207,17 @@ static bool fill(heed_opencl_device *d, bool any, int32_t number, char *text,
                  : "OpenCL finds no device of type GPU; HEED_TARGET=opencl "
                    "takes any");
   else
-    return open(d, text, size);
+    return open(d, f64, text, size);
   return false;
 }
 
-static bool find(heed_model *model, bool any) {
+static bool find(heed_model *model, bool any, bool f64) {
   heed_opencl_device *d = calloc(1, sizeof *d);
   snprintf(model->deviceText, sizeof model->deviceText,
            "no memory to open a device");
   if (d)
     d->context = model->deviceContext;
-  if (d && fill(d, any, heed_device_number(model), model->deviceText,
+  if (d && fill(d, any, f64, heed_device_number(model), model->deviceText,
                 sizeof model->deviceText)) {
     d->base.driver = &driver;
     return heed_device_found(model, &d->base);

@@ -173,7 +173,7 @@ typedef enum heed_trim {
 /** A kind of device, as the runtime knows it (Model.h). */
 typedef struct heed_gpu heed_gpu;
 
-/** The whole model, a constant named `<prefix>_model`. 136 bytes; offsets at
+/** The whole model, a constant named `<prefix>_model`. 144 bytes; offsets at
  * the right. A model that was compiled for several targets is described once
  * for each; the public one is that with the least demands and knows the others.
  * The first two fields stay where they are in every version.
@@ -208,6 +208,8 @@ struct heed_model_desc {
                           fit this code alone; null or empty: it packs none */
   const heed_gpu *gpu; /* 128: where kernels run: heed_opencl, heed_cuda; null:
                           on the processor */
+  int32_t deviceF64;   /* 136: whether some of them compute in f64 there */
+  int32_t reserved;    /* 140 */
 };
 /* heed_tensor_info, 64 bytes: size 0, name 8, type 16, rank 20, extents 24,
  * sizes 32, isScalar 40, hasDefault 44, defaultReal 48, defaultInteger 56.
@@ -386,6 +388,11 @@ int32_t heed_device_kernel(heed_model *model, int32_t kernel,
                            int32_t (*function)(void **args), void **args,
                            int32_t numArgs, int32_t numOutputs, double flops,
                            double bytes);
+/** The same of a kernel that the processor runs beside those of the device. */
+int32_t heed_device_host_kernel(heed_model *model, int32_t kernel,
+                                int32_t (*function)(void **args), void **args,
+                                int32_t numArgs, int32_t numOutputs,
+                                double flops, double bytes);
 
 /** Begins and ends `run` of the entry of that number; -1: `shapes` (which ends
  * by itself) or `init`. HEED_UNWINDS. */

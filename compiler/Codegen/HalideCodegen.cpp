@@ -32,18 +32,18 @@ Halide::Target makeTarget(const halide::Target &target, bool checks,
   return t;
 }
 
-/// Whether \p pipeline has a value or an element of f64.
-bool usesDoubles(halide::PipelineOp pipeline) {
-  auto isDouble = [](Type type) { return type.isF64(); };
-  return pipeline
-      ->walk([&](Operation *op) {
-        auto buffer = dyn_cast<halide::BufferOp>(op);
-        return llvm::any_of(op->getResultTypes(), isDouble) ||
-                       (buffer && isDouble(buffer.getElementType()))
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+/// \p target without its device.
+Halide::Target withoutDevice(Halide::Target target) {
+  using T = Halide::Target;
+  for (T::Feature feature :
+       {T::OpenCL, T::CLDoubles, T::CUDA, T::CUDACapability30,
+        T::CUDACapability32, T::CUDACapability35, T::CUDACapability50,
+        T::CUDACapability61, T::CUDACapability70, T::CUDACapability75,
+        T::CUDACapability80, T::CUDACapability86})
+    target.set_feature(feature, false);
+  // As of all code for processors: its checks are the host's.
+  target.set_feature(T::NoAsserts, target.has_feature(T::NoBoundsQuery));
+  return target;
 }
 
 /// What \p pipeline's instructions may be: \p target's and those that it asks
@@ -54,8 +54,10 @@ Halide::Target targetOf(halide::PipelineOp pipeline,
   Halide::Target own = more ? Halide::Target(heed::format(
                                   "{}-{}", target.to_string(), more.str()))
                             : target;
+  if (pipeline.getOnHost())
+    return withoutDevice(own);
   // Not every device has f64.
-  if (own.has_feature(Halide::Target::OpenCL) && usesDoubles(pipeline))
+  if (own.has_feature(Halide::Target::OpenCL) && pipeline.usesDoubles())
     own.set_feature(Halide::Target::CLDoubles);
   return own;
 }

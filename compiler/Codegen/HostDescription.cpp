@@ -243,7 +243,9 @@ void heed::addDescription(Module &module, DictionaryAttr description,
        write.text(options.target),
        write.trims(states),
        write.text(options.key),
-       gpu});
+       gpu,
+       write.i32(description.contains("device_f64")),
+       write.i32(0)});
   std::string name = heed::format(
       "{}_model", description.getAs<StringAttr>("prefix").getValue());
   auto *global =

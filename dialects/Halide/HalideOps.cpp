@@ -130,6 +130,18 @@ bool PipelineOp::givesUp() {
       .wasInterrupted();
 }
 
+bool PipelineOp::usesDoubles() {
+  auto isDouble = [](Type type) { return type.isF64(); };
+  return walk([&](Operation *op) {
+           auto buffer = dyn_cast<BufferOp>(op);
+           return llvm::any_of(op->getResultTypes(), isDouble) ||
+                          (buffer && isDouble(buffer.getElementType()))
+                      ? WalkResult::interrupt()
+                      : WalkResult::advance();
+         })
+      .wasInterrupted();
+}
+
 void BufferOp::build(OpBuilder &builder, OperationState &state, StringRef name,
                      ArrayRef<StringRef> dims, Type elementType) {
   build(builder, state, builder.getType<FuncType>(),

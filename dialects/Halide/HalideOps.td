@@ -37,12 +37,14 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
 
     `registers` is how many of them a thread of a GPU may have, those of the target if it is left away.
 
+    With `on_host` the processor runs it where the target is a device's: it has a processor's schedule.
+
     The schedule as a whole is checked too: see each schedule op's constraints.
     Example: `test/dialects/Halide/ops.mlir`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<StrAttr>:$sym_visibility,
                        OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$look_back,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$registers);
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$registers, UnitAttr:$on_host);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
@@ -57,6 +59,8 @@ def Halide_PipelineOp : Halide_Op<"pipeline", [Symbol, IsolatedFromAbove, Single
     ::llvm::SmallVector<::heed::halide::FuncOp> getOutputFuncs();
     /// Whether it has a `halide.give_up`.
     bool givesUp();
+    /// Whether it has a value or an element of f64.
+    bool usesDoubles();
   }];
 }
 

@@ -2,6 +2,7 @@
 // an attribute.
 
 #include "dialects/Halide/Target.h"
+#include "dialects/Halide/HalideDialect.h"
 #include "mlir/IR/Builders.h"
 #include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
@@ -212,9 +213,17 @@ static DictionaryAttr targetOf(Operation *op) {
             : DictionaryAttr();
 }
 
+/// Whether a pipeline that holds \p op is the processor's whatever the target.
+static bool isOnHost(Operation *op) {
+  auto pipeline = dyn_cast<PipelineOp>(op);
+  if (!pipeline)
+    pipeline = op->getParentOfType<PipelineOp>();
+  return pipeline && pipeline.getOnHost();
+}
+
 bool heed::halide::isForGPU(Operation *op) {
   DictionaryAttr dict = targetOf(op);
-  return dict && dict.contains("gpu");
+  return dict && dict.contains("gpu") && !isOnHost(op);
 }
 
 Target heed::halide::getTarget(Operation *op) {
@@ -233,7 +242,8 @@ Target heed::halide::getTarget(Operation *op) {
   text("name", target.name);
   text("triple", target.triple);
   text("halide", target.halide);
-  text("gpu", target.gpu);
+  if (!isOnHost(op))
+    text("gpu", target.gpu);
   number("vector_bits", target.vectorBits);
   number("vector_registers", target.vectorRegisters);
   number("l1", target.l1);

@@ -61,10 +61,12 @@ mlir::FailureOr<Target> parseTarget(llvm::StringRef name, std::string &error);
 /// Writes \p target to the module's attribute `halide.target`, a dictionary.
 void setTarget(mlir::ModuleOp module, const Target &target);
 
-/// The target of the module that holds \p op; `detectHost()` if none is set.
+/// The target of the module that holds \p op; `detectHost()` if none is set. In
+/// a pipeline with `on_host` it has no device.
 Target getTarget(mlir::Operation *op);
 
-/// Whether kernels of the module that holds \p op run on a GPU.
+/// Whether kernels of the module that holds \p op run on a GPU, or the pipeline
+/// that does.
 bool isForGPU(mlir::Operation *op);
 
 /// One `key: value` a line.

@@ -11,6 +11,7 @@
 #include "dialects/Attn/Dialect.h"
 #include "dialects/Attn/Extents.h"
 #include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
@@ -306,6 +307,20 @@ private:
     return callKernel(inside, op, *op.getOtherwise());
   }
 
+  /// The code of \p callee, which takes an array of its arguments.
+  LLVM::LLVMFuncOp codeOf(OpBuilder &b, Location loc, StringRef callee) {
+    std::string symbol = format("{}_argv", callee);
+    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
+    if (!function) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToEnd(module.getBody());
+      function = LLVM::LLVMFuncOp::create(
+          b, loc, symbol,
+          LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
+    }
+    return function;
+  }
+
   /// Calls \p callee with the inputs of \p op that it takes. Returns an i32: 0
   /// where it gave up.
   FailureOr<Value> callKernel(OpBuilder &b, halide::CallOp op,
@@ -349,21 +364,16 @@ private:
     for (auto [k, argument] : llvm::enumerate(arguments))
       LLVM::StoreOp::create(b, loc, argument, at(b, loc, array, 8 * k));
 
-    std::string symbol = format("{}_argv", callee);
-    auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(symbol);
-    if (!function) {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToEnd(module.getBody());
-      function = LLVM::LLVMFuncOp::create(
-          b, loc, symbol,
-          LLVM::LLVMFunctionType::get(b.getI32Type(), {pointer}));
-    }
     auto *kernel = llvm::find(kernelSymbols, callee);
     auto [flops, bytes] = costOfCall(*this, b, op, passed, pipeline);
-    return call(b, loc, "heed_host_kernel", b.getI32Type(),
+    // What the processor reads and writes may be newer on the device.
+    bool amongOthers = pipeline.getOnHost() && halide::isForGPU(module);
+    return call(b, loc,
+                amongOthers ? "heed_device_host_kernel" : "heed_host_kernel",
+                b.getI32Type(),
                 {handle(op), i32(b, loc, kernel - kernelSymbols.begin()),
-                 LLVM::AddressOfOp::create(b, loc, function), array,
-                 i32(b, loc, arguments.size()),
+                 LLVM::AddressOfOp::create(b, loc, codeOf(b, loc, callee)),
+                 array, i32(b, loc, arguments.size()),
                  i32(b, loc, op.getOuts().size()), flops, bytes});
   }
 

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Attn/Dialect.h"
+#include "dialects/Halide/HalideDialect.h"
+#include "dialects/Halide/Target.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/Host/HostBuilder.h"
 #include "passes/Host/RuntimeType.h"
@@ -248,6 +250,11 @@ LogicalResult heed::makeHostEntries(HostBuilder &host,
                                contents.kernels.end());
   description.set("kernels", b.getStrArrayAttr(names));
   description.set("prefix", b.getStringAttr(contents.prefix));
+  if (halide::isForGPU(host.module) &&
+      llvm::any_of(host.module.getOps<halide::PipelineOp>(), [](auto pipeline) {
+        return !pipeline.getOnHost() && pipeline.usesDoubles();
+      }))
+    description.set("device_f64", b.getUnitAttr());
   host.module->setAttr("attn.description",
                        description.getDictionary(b.getContext()));
   return success();

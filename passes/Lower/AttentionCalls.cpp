@@ -185,7 +185,7 @@ FailureOr<FormCalls> heed::branchOn(ArrayRef<halide::CallOp> calls,
     Value isIt = isFastest(
         b, loc, op, target, forms, number, numQueries, numKeys, members,
         [&](int64_t width, int64_t piece) { return reach.of(width, piece); });
-    if (known && matchPattern(isIt, m_Zero()))
+    if (matchPattern(isIt, m_Zero()))
       continue;
     if (known && matchPattern(isIt, m_One())) {
       choice.calls.push_back(call);

@@ -1,5 +1,6 @@
 //===- AttentionForms.cpp - pipelines of one attention --------------------===//
 #include "passes/Lower/AttentionForms.h"
+#include "dialects/Attn/SymbolicDims.h"
 #include "passes/Mutation.h"
 #include "passes/Plan/AttentionPlan.h"
 #include "passes/Schedule/StreamingPlan.h"
@@ -135,6 +136,17 @@ int64_t timeOf(int64_t vectors) { return vectors == 1 ? 6 : vectors * 5; }
 /// What a tile costs beside its keys, as so many keys.
 constexpr int64_t keysOfTile = 24;
 
+/// Whether no call has as few queries and as many keys as parts of the keys are
+/// for: with M = N, say.
+bool areNeverSplit(Value queries, Value keys) {
+  attn::SymbolicDims dims;
+  Size of = dims.size(queries), seen = dims.size(keys);
+  constexpr int64_t most = mostQueriesOfSplit, fewest = fewestKeysOfSplit;
+  return dims.isNeverNegative(of - Size(most + 1)) ||
+         dims.isNeverNegative(Size(fewest - 1) - seen) ||
+         dims.isNeverNegative(of - seen + Size(fewest - 1 - most));
+}
+
 } // namespace
 
 SmallVector<Value> heed::shareQueries(OpBuilder &b, Location loc,
@@ -180,6 +192,8 @@ Value heed::isFastest(OpBuilder &b, Location loc, attn::AttentionLike op,
   Numbers n{b, loc};
   if (forms[number].form == attn::Form::Rows)
     return areFew(n, target, queries, members);
+  if (forms[number].form == attn::Form::Split && areNeverSplit(queries, keys))
+    return arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/1);
   if (forms[number].form == attn::Form::Split)
     return n.both(n.atMost(queries, n.constant(mostQueriesOfSplit)),
                   n.atMost(n.constant(fewestKeysOfSplit), keys));

@@ -8,6 +8,7 @@
 #include "passes/Lower/AttentionCalls.h"
 #include "passes/Lower/AttentionForms.h"
 #include "passes/Lower/HeadSizes.h"
+#include "passes/Lower/HostTables.h"
 #include "passes/Lower/KernelCalls.h"
 #include "passes/Lower/KernelToHalide.h"
 #include "passes/Lower/MaskTables.h"
@@ -47,7 +48,9 @@ namespace {
 /// the name.
 class Packings {
 public:
-  halide::PipelineOp unique(halide::PipelineOp pipeline, SymbolTable &symbols) {
+  halide::PipelineOp unique(halide::PipelineOp pipeline, bool onHost,
+                            SymbolTable &symbols) {
+    pipeline.setOnHost(onHost);
     StringAttr name = pipeline.getSymNameAttr();
     pipeline.setSymName("pack");
     std::string text;
@@ -93,13 +96,18 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
     for (auto model : module.getOps<func::FuncOp>())
       if (model->hasAttr(attn::kModelAttr))
         remarkSummary(model, callers);
+    llvm::StringSet<> hostTables = findHostTables(callers);
+    halide::Target processor = target;
+    processor.gpu.clear();
     for (auto kernel :
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (!kernel->hasAttr(attn::kKernelAttr))
         continue;
       llvm::BitVector fixed = weights.lookup(kernel);
       fixed.resize(kernel.getNumArguments());
-      if (failed(lowerForms(kernel, target, fixed, callers[kernel], symbols)))
+      bool isTable = hostTables.contains(kernel.getName());
+      if (failed(lowerForms(kernel, isTable ? processor : target, fixed,
+                            callers[kernel], symbols)))
         return signalPassFailure();
       tables = {};
       again = {};
@@ -110,16 +118,6 @@ struct AttnToHalide : heed::impl::AttnToHalideBase<AttnToHalide> {
   }
 
 private:
-  /// Has the stores of weights of streaming attentions traced: each of their
-  /// elements is a pair. A row block may compute a weight more than once.
-  static void tracePairs(halide::PipelineOp pipeline) {
-    OpBuilder b = OpBuilder::atBlockEnd(&pipeline.getBody().front());
-    for (auto func : llvm::to_vector(pipeline.getOps<halide::FuncOp>()))
-      if (StringRef name = halide::getFuncName(func.getResult());
-          name.starts_with("p_full") || name.starts_with("p_part"))
-        halide::TraceStoresOp::create(b, func.getLoc(), func.getResult());
-  }
-
   using Weights = DenseMap<Operation *, llvm::BitVector>;
   /// Arguments that hold weights in every call of a kernel.
   static Weights weightsOf(ArrayRef<func::CallOp> calls, SymbolTable &symbols) {
@@ -373,6 +371,8 @@ private:
       how += ", for few rows,";
     if (kernel->hasAttr(kAgain))
       how += ", where the others find a NaN";
+    if (isHostTable(kernel, target))
+      how += " of the processor, which computes its f64 for the device";
     if (!packers.empty())
       how += heed::format(" and reads weights packed by {}", packers[0].str());
     remarkFound(kernel, "attn-to-halide", "schedule", name.str() + how);
@@ -393,6 +393,8 @@ private:
       return failure();
     KernelInfo &info = translated->info;
     info.rows = rows;
+    bool onHost = isHostTable(kernel, target);
+    info.pipeline.setOnHost(onHost);
     if (failed(lowerMasks(kernel, translated->masks, target, calls)))
       return failure();
     if (failed(passShares(kernel, form, target, calls)))
@@ -408,7 +410,7 @@ private:
     SmallVector<StringAttr> packers;
     for (Packing &packing : info.packings)
       packers.push_back(
-          packings.unique(packing.pipeline, symbols).getSymNameAttr());
+          packings.unique(packing.pipeline, onHost, symbols).getSymNameAttr());
     bool givesUp = info.pipeline.givesUp();
     if (givesUp && failed(lowerAgain(kernel, target, symbols)))
       return failure();

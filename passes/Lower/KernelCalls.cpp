@@ -60,6 +60,14 @@ SmallVector<Value> heed::neededByLse(func::FuncOp kernel) {
   return sizes;
 }
 
+void heed::tracePairs(halide::PipelineOp pipeline) {
+  OpBuilder b = OpBuilder::atBlockEnd(&pipeline.getBody().front());
+  for (auto func : llvm::to_vector(pipeline.getOps<halide::FuncOp>()))
+    if (StringRef name = halide::getFuncName(func.getResult());
+        name.starts_with("p_full") || name.starts_with("p_part"))
+      halide::TraceStoresOp::create(b, func.getLoc(), func.getResult());
+}
+
 LogicalResult heed::branchWhereEmpty(ArrayRef<halide::CallOp> calls,
                                      ArrayRef<Value> sizes, StringRef name) {
   for (Value size : sizes) {

@@ -55,6 +55,10 @@ halide::CallOp packInputs(halide::CallOp call, KernelInfo &kernel,
                           llvm::ArrayRef<llvm::StringRef> inputs,
                           llvm::ArrayRef<mlir::StringAttr> packers);
 
+/// Has the stores of weights of streaming attentions traced: each of their
+/// elements is a pair. A row block may compute a weight more than once.
+void tracePairs(halide::PipelineOp pipeline);
+
 } // namespace heed
 
 #endif

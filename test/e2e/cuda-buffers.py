@@ -220,6 +220,23 @@ for size in (70000, 300000):
 many.close()
 model.close()
 
+# A result on the device that the processor computes: it goes there, and nothing comes back.
+tables = Library(compiled("tables", """model tables(x: f32[N, E]) {
+  a[n: N, e: E] = cos(n * 10000 ^ (-e / E))
+  return y[n, e] = x[n, e] * a[n, e], a
+}"""), "tables", target=b"cuda")
+x = There(driver, rng.uniform(-1, 1, (33, 16)).astype(np.float32))
+outs = [There(driver, np.full(x.shape, np.nan, np.float32)) for _ in range(2)]
+before = driver.copied()
+expect(tables.run(array_of(x.buffer()), array_of(*(out.buffer() for out in outs))) == 0, tables.error())
+expect(driver.copied() - before == x.whole.nbytes, f"a table on the device: {driver.copied() - before} bytes are copied")
+table = np.cos(np.arange(33)[:, None] * 10000.0 ** (-np.arange(16) / 16))
+near(outs[0].get(), x.whole * table, "what is made of a table")
+near(outs[1].get(), table, "a table on the device")
+tables.close()
+for one in (x, *outs):
+    one.free()
+
 # A context of the caller's: no other is used.
 for one in (*there.values(), out):
     one.free()

@@ -114,6 +114,24 @@ for name, calls, words in (
         expect_error(done, words, f"{name}, call {at}")
         expect_closed(done, f"{name}, call {at}")
         expect(not (folder / "o.npy").exists(), f"{name}: an error wrote a result")
+# A device without f64, which is asked for when a kernel there computes in it, and then alone: not of tables.
+for name, body, refused in (("doubles", "y[n] = x[n] % 6.25", True), ("tables", "y[n] = x[n] * cos(n * 10000 ^ (-n / N))", False)):
+    (folder / f"{name}.heed").write_text(f"model {name}(x: f32[N]) {{ return {body} }}")
+    np.save(folder / "x.npy", x := np.linspace(0, 9, 40, dtype=np.float32))
+    n = np.arange(40)
+    want = x % 6.25 if refused else x * np.cos(n * 10000.0 ** (-n / 40))
+    done = run(heedc, folder / f"{name}.heed", "--target=x86-64,opencl", "-o", folder / name)
+    expect(done.returncode == 0, done.stderr)
+    for env in (ON, {}):
+        # Its name, its memory, its f64; without HEED_TARGET no device is of type GPU before that.
+        done = run(folder / name, "--x", folder / "x.npy", "--output", folder / "y.npy", "--profile", env={**os.environ, **with_stub, "FAIL": "clGetDeviceInfo", "AT": "3", **env} if env else os.environ)
+        words = "has no f64 (cl_khr_fp64), in which kernels of this model compute"
+        if env and refused:
+            expect_error(done, f"model '{name}' was compiled for a device: OpenCL device '", words)
+            continue
+        expect(done.returncode == 0 and np.abs(np.load(folder / "y.npy") - want).max() <= 1e-4, f"{name}: {done.stderr}")
+        expect(("target opencl" in done.stderr) == bool(env), f"{name}: {done.stderr}")
+
 # Memory: once more when all that nobody uses is given back; then how much is missing.
 for at, bytes_of in ((1, 5120), (3, 5120), (5, None)):
     for until in (at, at + 1):

@@ -71,8 +71,8 @@ halide.pipeline @algorithm {
   halide.output %g
 }
 
-// CHECK-LABEL: halide.pipeline @schedule attributes {look_back = 400 : i64, registers = 168 : i64}
-halide.pipeline @schedule attributes {look_back = 400 : i64, registers = 168 : i64} {
+// CHECK-LABEL: halide.pipeline @schedule attributes {look_back = 400 : i64, on_host, registers = 168 : i64}
+halide.pipeline @schedule attributes {look_back = 400 : i64, on_host, registers = 168 : i64} {
   %x = halide.buffer "x" ("j", "i") : f32
   %n = halide.extent %x, 0 : i32
   %m = halide.extent %x, 1 : i32
