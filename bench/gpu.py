@@ -31,7 +31,6 @@ from heed.state import CallOptions
 from results import commit, fingerprint, now
 
 PREFIX, SAMPLE = "bench", 16  # rows that are compared with float64
-LIMIT = 120  # seconds that a case may take
 
 
 # --- compiling ---------------------------------------------------------------------------------------------------------
@@ -281,30 +280,28 @@ def child(found, libraries, options):
 class Lines:
     """What a process says, a line at a time."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0)
+    def __init__(self, command, limit):
+        self.process, self.limit, self.late = subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0), limit, False
 
     def next(self):
-        """What a line says; None at the end, or if there is none for too long."""
-        ready = select.select([self.process.stdout], [], [], LIMIT)[0]
-        line = self.process.stdout.readline() if ready else b""
+        """What a line says; None at the end, or if there is none within the limit."""
+        self.late = not select.select([self.process.stdout], [], [], self.limit)[0]
+        line = b"" if self.late else self.process.stdout.readline()
         return json.loads(line) if line.endswith(b"\n") else None
 
     def close(self):
         """Why it said no more."""
-        try:
-            return f"its process ended with exit code {self.process.wait(10)}"
-        except subprocess.TimeoutExpired:
+        if self.late:
             self.process.kill()
-            self.process.wait()
-            return f"it took longer than {LIMIT} s"
+        code = self.process.wait()
+        return f"it took longer than {self.limit:g} s" if self.late else f"its process ended with exit code {code}"
 
 
 def measure_all(found, options, began, done):
     """Each case in a child, after one that ends it in another; `began` gets what the child says of the device, `done` each result."""
     left = list(found)
     while left:
-        lines = Lines([sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--child", json.dumps([case.name for case in left])])
+        lines = Lines([sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--child", json.dumps([case.name for case in left])], options.limit)
         hello, result = lines.next(), None
         if hello:
             began(hello)
@@ -370,6 +367,7 @@ def parse_arguments():
     parser.add_argument("--compiled", action="store_true", help="take what is in the folder, without heedc")
     parser.add_argument("--device", choices=tuple(gpu_devices.DEVICES), default="cuda", help="how it is reached (default: cuda)")
     parser.add_argument("--folder", default="", help="of compiled cases (default: BUILD/bench/gpu-DEVICE)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds that a case may take (default: 120)")
     parser.add_argument("--list", action="store_true", help="name the cases, and stop")
     parser.add_argument("--out", default="", help="the JSON file (default: BUILD/bench/gpu.json)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of calls of a case, and as much of its kernels (default: 0.5)")

@@ -32,13 +32,14 @@ class Cuda:
         self.driver, primary = C.CDLL("libcuda.so.1"), C.c_void_p()
         self.call("cuInit", C.c_uint(0))
         began = time.perf_counter()
-        self.call("cuDevicePrimaryCtxRetain", C.byref(primary), 0)
+        self.number = self.made("cuDeviceGet", C.c_int, 0)
+        self.call("cuDevicePrimaryCtxRetain", C.byref(primary), self.number)
         self.call("cuCtxPushCurrent_v2", primary)
         self.began = time.perf_counter() - began
         self.stream = self.made("cuStreamCreate", C.c_void_p, 1)
         self.events = [self.made("cuEventCreate", C.c_void_p, 0) for _ in range(2)]
         name = C.create_string_buffer(128)
-        self.call("cuDeviceGetName", name, 128, 0)
+        self.call("cuDeviceGetName", name, 128, self.number)
         self.name = name.value.decode()
         self.copied, self.ends = copied, [self.allocate(copied) for _ in range(2)]
 
@@ -51,7 +52,7 @@ class Cuda:
         return found
 
     def attribute(self, number):
-        return self.made("cuDeviceGetAttribute", C.c_int, number, 0).value
+        return self.made("cuDeviceGetAttribute", C.c_int, number, self.number).value
 
     def allocate(self, size):
         return self.made("cuMemAlloc_v2", C.c_uint64, C.c_size_t(max(size, 1))).value
@@ -96,7 +97,7 @@ class Cuda:
             self.call("cuEventDestroy_v2", event)
         self.call("cuStreamDestroy_v2", self.stream)
         self.call("cuCtxPopCurrent_v2", C.byref(C.c_void_p()))
-        self.call("cuDevicePrimaryCtxRelease_v2", 0)
+        self.call("cuDevicePrimaryCtxRelease_v2", self.number)
 
 
 class OpenCL:
