@@ -40,7 +40,7 @@ def generate(p):
 
 def gpu(kind, p):
     """Of the f32 peak, or of the bandwidth of the device's memory."""
-    if kind == "attention" and p["mask"] != "decode":
+    if kind == "attention" and p["N"] > 1:
         return 0.40 if "cap" in p else {"full": 0.50, "causal": 0.45, "window": 0.35, "documents": 0.35}[p["mask"]]
     if kind == "gemm" and p["N"] > 1:
         return 0.65

@@ -76,6 +76,8 @@ def rounded(weights, dtype):
 def decodes(s):
     for h, g, m in s.keys:
         yield cases.attention(f"decode M={m} E=128 H={h}/{g}", "attention.heed", 1, e=128, h=h, g=g, m=m, mask="decode", of="decode")
+    h, g, m = s.keys[-1]  # with a query axis, whose length only the call knows
+    yield cases.attention(f"decode by causal attention M={m} E=128 H={h}/{g}", "core/causal-attention.heed", 1, e=128, h=h, g=g, m=m, mask="causal")
     d, o = s.row
     case = cases.gemm("row by a weight", "product", 1, d, o)
     for dtype in ("f32", "f16", "bf16"):
