@@ -187,9 +187,18 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     });
   }
 
+  /// Why \p op does not stream on its target; empty: it does.
+  static StringRef whyNot(attn::AttentionOp op) {
+    return halide::isForGPU(op)
+               ? whyNotStreamingOnGPU(op, halide::getTarget(op))
+               : whyNotStreaming(op);
+  }
+
   void choose(attn::AttentionOp op) {
+    StringRef why = whyNot(op);
+    if (op.numDims(attn::DimKind::Query) == 0)
+      op = oneQuery(op, why);
     if (halide::isForGPU(op)) {
-      StringRef why = whyNotStreamingOnGPU(op, halide::getTarget(op));
       if (!why.empty())
         return storeScores(op, why);
       stream(op);
@@ -197,9 +206,6 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                  "one pass over the keys, no scores are stored");
       return remarkProducts(op);
     }
-    if (op.numDims(attn::DimKind::Query) == 0)
-      op = oneQuery(op);
-    StringRef why = whyNotStreaming(op);
     if (!why.empty())
       return wholeRows(op, why);
     if (!needsSumFirst(op)) {
@@ -234,12 +240,16 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                : "";
   }
 
-  /// Plans \p op, which whyNotStreaming() has nothing against.
-  void stream(attn::AttentionOp op) {
-    // An op that has just got its query dim, and its mask with it.
+  /// The mask of an op that this pass has made.
+  static void solve(attn::AttentionOp op) {
     if (!op.getWhere().empty() && op.getMask().empty())
       if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
         writeMask(op, *bounds);
+  }
+
+  /// Plans \p op, which whyNot() has nothing against.
+  void stream(attn::AttentionOp op) {
+    solve(op);
     op->setAttr(attn::kPlanAttr, streamingPlan(op, halide::getTarget(op)));
   }
 
@@ -298,11 +308,14 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                 heed::format("costs {} products{}", products, but));
   }
 
-  /// An attention without a query dim, if it streams with one of extent 1.
-  attn::AttentionOp oneQuery(attn::AttentionOp op) {
+  /// An attention without a query dim, if it streams with one of extent 1; else
+  /// \p why it does not.
+  attn::AttentionOp oneQuery(attn::AttentionOp op, StringRef &why) {
     OpBuilder b(op);
     attn::AttentionOp fresh = withQuery(b, op);
-    if (!whyNotStreaming(fresh).empty()) {
+    solve(fresh); // a GPU has kernels for some masks alone
+    why = whyNot(fresh);
+    if (!why.empty()) {
       fresh.erase();
       return op;
     }
