@@ -195,6 +195,8 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
   }
 
   void choose(attn::AttentionOp op) {
+    if (halide::isForGPU(op))
+      solve(op);
     StringRef why = whyNot(op);
     if (op.numDims(attn::DimKind::Query) == 0)
       op = oneQuery(op, why);
@@ -240,11 +242,20 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                : "";
   }
 
-  /// The mask of an op that this pass has made.
+  /// The mask of an op that this pass has made, and of one of a GPU, whose
+  /// kernels read no tables: there a tile goes over one range of keys.
   static void solve(attn::AttentionOp op) {
-    if (!op.getWhere().empty() && op.getMask().empty())
-      if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
-        writeMask(op, *bounds);
+    if (op.getWhere().empty())
+      return;
+    bool isSolved = !op.getMask().empty();
+    FailureOr<MaskBounds> bounds = isSolved ? readMask(op) : solveMask(op);
+    if (failed(bounds))
+      return;
+    bool inOneRange = halide::isForGPU(op) && bounds->needsTables();
+    if (inOneRange)
+      bounds = bounds->inOneRange();
+    if (inOneRange || !isSolved)
+      writeMask(op, *bounds);
   }
 
   /// Plans \p op, which whyNot() has nothing against.
