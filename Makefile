@@ -36,10 +36,14 @@ tidy: ## clang-tidy on every C and C++ file of ours
 	@ninja -C build-tidy heed_tablegen heed_dialect_headers
 	@run-clang-tidy-22 -quiet -p build-tidy -warnings-as-errors='*' "$(CURDIR)/($(or $(FILES),(bench|compiler|dialects|frontend|passes|runtime|support)/))"
 
-# CASE="causal N=2048": cases of that name only, CASE=zoo: the zoo's. REPORT=1: docs/performance.md, or {zoo,recurrence,generate}-performance.md, from this run. BENCH="...": options of run.py.
+# CASE="causal N=2048": cases of that name only, CASE=zoo: the zoo's, CASE=gpu: a GPU's. REPORT=1: docs/performance.md, or {zoo,recurrence,generate}-performance.md, from this run. BENCH="...": options of run.py.
 bench: build
+ifeq ($(CASE),gpu)
+	@.venv/bin/python bench/gpu.py --build build $(BENCH)
+else
 	@bench/setup
 	@.venv/bin/python bench/run.py --build build --case "$(CASE)" $(if $(REPORT),--report) $(BENCH)
+endif
 
 install: build
 	@cmake --install build --prefix "$(PREFIX)"

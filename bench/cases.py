@@ -40,7 +40,7 @@ class Case:
     @property
     def rank(self):
         """The order of measuring: what goals or gates are set for first, small and odd sizes last."""
-        aimed = self.gate or any(goal({"group": self.group, "params": self.params}))
+        aimed = self.gate or any(goal(self.describe()))
         return 2 if self.group == "small" else 0 if aimed else 1
 
     @property
@@ -230,26 +230,32 @@ def rows(name, kind, of, make, elements, inputs, make_weights=None, options=(), 
                 4.0 * elements, 0.85, make=make, make_weights=make_weights)
 
 
-def passes():
-    n, d = 16384, 2048  # 128 MiB each: beyond the caches
-
+def one_pass(kind, n, d):
+    """layer_norm, rms_norm, softmax or chain of n rows."""
     def norm():
         return {"norm.weight": normal(7, d), "norm.bias": normal(8, d)}
 
     def one():
         return {"x": normal(1, n, d)}
 
-    yield rows(f"layer_norm {n}x{d}", "layer_norm", "layer_norm_rows", one, n * d, 1, make_weights=norm, eps=1e-5)
-    yield rows(f"rms_norm {n}x{d}", "rms_norm", "rms_norm_rows", one, n * d, 1, make_weights=norm, eps=1e-6)
-    yield rows(f"softmax rows {n}x{d}", "softmax", "softmax_rows", one, n * d, 1)
+    if kind == "softmax":
+        return rows(f"softmax rows {n}x{d}", "softmax", "softmax_rows", one, n * d, 1)
+    if kind == "chain":
+        return rows(f"elementwise chain {n}x{d}", "chain", "chain", lambda: {x: normal(k, n, d) for k, x in enumerate("xyz")}, n * d, 3)
+    return rows(f"{kind} {n}x{d}", kind, f"{kind}_rows", one, n * d, 1, make_weights=norm, eps=1e-5 if kind == "layer_norm" else 1e-6)
+
+
+def passes():
+    n, d = 16384, 2048  # 128 MiB each: beyond the caches
+    for kind in ("layer_norm", "rms_norm", "softmax"):
+        yield one_pass(kind, n, d)
 
     def angles():
         t = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(64)[None, :] / 64.0)
         return {"x": normal(1, 4, 32, 2048, 128), "c": np.cos(t).astype(np.float32), "s": np.sin(t).astype(np.float32)}
 
     yield rows("rotary 4x32x2048x128", "rotary", "rotary", angles, 4 * 32 * 2048 * 128, 1, options=("--set", "T=64"))
-    yield rows(f"elementwise chain {n}x{d}", "chain", "chain", lambda: {x: normal(k, n, d) for k, x in enumerate("xyz")},
-               n * d, 3)
+    yield one_pass("chain", n, d)
 
 
 def linears():
@@ -276,25 +282,25 @@ BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, inter
             max_position_embeddings=512, type_vocab_size=2, layer_norm_eps=1e-12)
 
 
-def base_weights():
-    """Drawn weights of BERT base under its names."""
-    rng, found = np.random.default_rng(11), {}
+def drawn_weights(config=BASE):
+    """Drawn weights of an encoder under BERT's names."""
+    rng, found, d, inner = np.random.default_rng(11), {}, config["hidden_size"], config["intermediate_size"]
 
     def draw(name, *shape):
         found[name] = rng.standard_normal(shape, np.float32) * np.float32(0.02)
 
     def norm(name):
-        found[name + ".weight"] = 1 + rng.standard_normal(768, np.float32) * np.float32(0.02)
-        draw(name + ".bias", 768)
+        found[name + ".weight"] = 1 + rng.standard_normal(d, np.float32) * np.float32(0.02)
+        draw(name + ".bias", d)
 
-    draw("embeddings.word_embeddings.weight", BASE["vocab_size"], 768)
-    draw("embeddings.position_embeddings.weight", 512, 768)
-    draw("embeddings.token_type_embeddings.weight", 2, 768)
+    draw("embeddings.word_embeddings.weight", config["vocab_size"], d)
+    draw("embeddings.position_embeddings.weight", config["max_position_embeddings"], d)
+    draw("embeddings.token_type_embeddings.weight", config["type_vocab_size"], d)
     norm("embeddings.LayerNorm")
-    for layer in range(12):
+    for layer in range(config["num_hidden_layers"]):
         at = f"encoder.layer.{layer}."
-        for part, o, i in (("attention.self.query", 768, 768), ("attention.self.key", 768, 768), ("attention.self.value", 768, 768),
-                           ("attention.output.dense", 768, 768), ("intermediate.dense", 3072, 768), ("output.dense", 768, 3072)):
+        for part, o, i in (("attention.self.query", d, d), ("attention.self.key", d, d), ("attention.self.value", d, d),
+                           ("attention.output.dense", d, d), ("intermediate.dense", inner, d), ("output.dense", d, inner)):
             draw(at + part + ".weight", o, i)
             draw(at + part + ".bias", o)
         norm(at + "attention.output.LayerNorm")
@@ -321,7 +327,7 @@ def encoders():
         for b, n in ((1, 128), (1, 384), (8, 128)):
             yield encoder("MiniLM", config, lambda: os.path.join(folder, "model.safetensors"), b, n)
     for b, n in ((1, 128), (1, 384), (8, 128)):
-        yield encoder("BERT base", BASE, base_weights, b, n)
+        yield encoder("BERT base", BASE, drawn_weights, b, n)
 
 
 # --- the zoo -----------------------------------------------------------------------------------------------------------

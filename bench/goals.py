@@ -38,6 +38,19 @@ def generate(p):
     return 0.85 if p["type"] == "f32" else 0.85 * 0.5 / 0.58, 1.0
 
 
+def gpu(kind, p):
+    """Of the f32 peak, or of the bandwidth of the device's memory."""
+    if kind == "attention" and p["N"] > 1:
+        return 0.40 if "cap" in p else {"full": 0.50, "causal": 0.45, "window": 0.35, "documents": 0.35}[p["mask"]]
+    if kind == "gemm" and p["N"] > 1:
+        return 0.65
+    return 0.80 if kind not in ("encoder", *GPU_SECONDS) else None
+
+
+# At most, of one kernel of a chain of tiny ones, and of a model's opening and first call when its kernels have been compiled before.
+GPU_SECONDS = {"launch": 6e-6, "open": 0.2}
+
+
 def goal(case):
     """(share of the limit, ratio to the best peer) that is aimed at; None where none is named."""
     group, p = case["group"], case["params"]
@@ -55,4 +68,6 @@ def goal(case):
         return recurrence(p)
     if group == "generate":
         return generate(p)
+    if group == "gpu":
+        return gpu(case["kind"], p), None
     return None, None

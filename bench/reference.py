@@ -31,9 +31,17 @@ def difference(reference, given):
     return max(worst) / top if np.isfinite(worst).all() else float("inf")
 
 
-def answer(kind, params, inputs, weights):
+ROWWISE = ("gemm", "layer_norm", "rms_norm", "softmax", "chain", "encoder", "open", "embedding")  # of which a row of the result needs that row of each input alone
+
+
+def answer(kind, params, inputs, weights, rows=None):
+    """`rows`: of these alone, of attentions queries, of what is ROWWISE along the first axis; None: all."""
+    if rows is not None and kind in ROWWISE:
+        inputs = {name: a[rows] for name, a in inputs.items()}
     wide = {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()}
     held = {name.removeprefix("bert."): a.astype(np.float64) for name, a in weights.items() if a.dtype.kind == "f"}
+    if kind == "attention" and rows is not None:
+        params = {**params, "rows": rows}
     return KINDS[kind](params, wide, held)
 
 
@@ -48,10 +56,12 @@ def softmax(s):
 def attention(p, x, _):
     one = x["q"].ndim == 3
     q, k, v = x["q"][:, :, None] if one else x["q"], x["k"], x["v"]
+    wanted = p.get("rows", np.arange(p["N"]))
+    q = q[:, :, wanted]
     share, out, largest = p["H"] // p["G"], np.empty_like(q), 0.0
-    for b, h, first in np.ndindex(p["B"], p["H"], -(-p["N"] // BLOCK)):
-        rows = slice(first * BLOCK, min((first + 1) * BLOCK, p["N"]))
-        i, j = np.arange(p["N"])[rows, None], np.arange(p["M"])[None, :]
+    for b, h, first in np.ndindex(p["B"], p["H"], -(-len(wanted) // BLOCK)):
+        rows = slice(first * BLOCK, (first + 1) * BLOCK)
+        i, j = wanted[rows, None], np.arange(p["M"])[None, :]
         s = q[b, h, rows] @ k[b, h // share].T
         if "relative" in p:
             offset = np.clip(j - i, -p["relative"], p["relative"]) + p["relative"]
@@ -128,6 +138,19 @@ def linear(_, x, w):
     return q @ (k.swapaxes(-1, -2) @ x["v"]) / (q @ k.sum(-2)[..., None]), 0.0
 
 
+def embedding(_, x, w):
+    """Ids of 0 are padding."""
+    return np.where(x["id"][..., None] != 0, w["embedding.weight"][x["id"]], 0), 0.0
+
+
+def smoothing(_, x, w):
+    """Each turn the mean of two neighbours, in a ring."""
+    y = x["x"]
+    for _ in range(int(x["L"])):
+        y = 0.5 * (y + np.roll(y, -1, 1))
+    return y, 0.0
+
+
 def encoder(p, x, w):
     """BERT; every position is real."""
     ids, largest = x["ids"], 0.0
@@ -153,4 +176,5 @@ def encoder(p, x, w):
 
 
 KINDS = {"attention": attention, "gemm": gemm, "layer_norm": layer_norm, "rms_norm": rms_norm, "softmax": softmax_rows, "rotary": rotary,
-         "chain": chain, "linear": linear, "encoder": encoder, "zoo": zoo_cases.answer}
+         "chain": chain, "linear": linear, "encoder": encoder, "embedding": embedding,
+         "open": encoder, "launch": smoothing, "zoo": zoo_cases.answer}

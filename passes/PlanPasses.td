@@ -213,7 +213,8 @@ def AttnChooseAlgorithm : Pass<"attn-choose-algorithm"> {
     `materialised` (its definition, scores stored). What is decided here is decided once: all later passes read it. An attention
     without a query dim (a token that is decoded, a pooling) streams as one of a query dim of extent 1. A mask that the
     solver left to an evaluation of each element (data of pairs, no range of keys) is evaluated before for all heads at
-    once, so that no piece of keys is computed that no query of a tile sees.
+    once, so that no piece of keys is computed that no query of a tile sees. Kernels of GPUs read no tables of a mask:
+    there it becomes one range of keys, which holds all that a tile reaches.
 
     Weights that are rounded to f16 or bf16 before they meet the values must be divided first. Their attention becomes two
     that stream: one whose log-sum-exp alone is read, and one without a division whose scores take it off and whose

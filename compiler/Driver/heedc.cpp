@@ -140,9 +140,10 @@ struct CommandLine {
                      "all that the passes did, or why they did not"),
           clEnumValN(Explain::Json, "json",
                      "the same, one JSON object a line"))};
-  cl::opt<bool> printTarget{"print-target",
-                            cl::desc("Print the target's description"),
-                            cl::cat(category)};
+  cl::opt<std::string> printTarget{
+      "print-target",
+      cl::desc("Print the description of this target (default: of --target)"),
+      cl::ValueOptional, cl::value_desc("name"), cl::cat(category)};
   cl::opt<bool> timePasses{"time-passes",
                            cl::desc("Print where the compile time went"),
                            cl::cat(category)};
@@ -266,10 +267,10 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv, "Heed: a model's equations to a native program\n");
 
-  if (line.printTarget) {
+  if (line.printTarget.getNumOccurrences()) {
     std::string error;
-    mlir::FailureOr<halide::Target> found =
-        halide::parseTarget(line.target, error);
+    mlir::FailureOr<halide::Target> found = halide::parseTarget(
+        line.printTarget.empty() ? line.target : line.printTarget, error);
     if (failed(found)) {
       llvm::errs() << "heedc: error: " << error << '\n';
       return 1;

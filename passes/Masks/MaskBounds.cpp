@@ -58,6 +58,27 @@ MaskPiece MaskBounds::hull() const {
   return {low, high};
 }
 
+MaskBounds MaskBounds::inOneRange() const {
+  MaskBounds range = *this;
+  MaskPiece whole = hull();
+  auto ofData = [&](ExprRef end) {
+    return llvm::any_of(tables, [&](const MaskTable &table) {
+      return end->uses(table.least) || end->uses(table.greatest) ||
+             (table.odd && end->uses(*table.odd));
+    });
+  };
+  Type i64 = IntegerType::get(exprs->context, 64);
+  if (ofData(whole.low))
+    whole.low = exprs->constant(IntegerAttr::get(i64, 0));
+  if (ofData(whole.high))
+    whole.high = exprs->op("arith.index_cast", i64, {exprs->var(keys)});
+  range.reach = {whole};
+  range.full.clear();
+  range.tables.clear();
+  range.exact = range.evaluated = false;
+  return range;
+}
+
 FailureOr<MaskBounds> solveMask(attn::AttentionLike op) {
   using attn::DimKind;
   if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Key) != 1)

@@ -67,6 +67,9 @@ struct MaskBounds {
   llvm::SmallVector<unsigned> batchOfRange() const;
   /// A range that holds all of `reach`, for every data.
   MaskPiece hull() const;
+  /// The same keys as one range that needs no tables, none of them full: those
+  /// that nobody sees are left to the evaluation per element.
+  MaskBounds inOneRange() const;
   /// An expression as text (Python's): i0 and i1 are first and last, j0 and j1
   /// the block's, `tile` and `block` the indices from the one to the other.
   std::string text(ExprRef expr) const;

@@ -187,9 +187,20 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
     });
   }
 
+  /// Why \p op does not stream on its target; empty: it does.
+  static StringRef whyNot(attn::AttentionOp op) {
+    return halide::isForGPU(op)
+               ? whyNotStreamingOnGPU(op, halide::getTarget(op))
+               : whyNotStreaming(op);
+  }
+
   void choose(attn::AttentionOp op) {
+    if (halide::isForGPU(op))
+      solve(op);
+    StringRef why = whyNot(op);
+    if (op.numDims(attn::DimKind::Query) == 0)
+      op = oneQuery(op, why);
     if (halide::isForGPU(op)) {
-      StringRef why = whyNotStreamingOnGPU(op, halide::getTarget(op));
       if (!why.empty())
         return storeScores(op, why);
       stream(op);
@@ -197,9 +208,6 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                  "one pass over the keys, no scores are stored");
       return remarkProducts(op);
     }
-    if (op.numDims(attn::DimKind::Query) == 0)
-      op = oneQuery(op);
-    StringRef why = whyNotStreaming(op);
     if (!why.empty())
       return wholeRows(op, why);
     if (!needsSumFirst(op)) {
@@ -234,12 +242,25 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                : "";
   }
 
-  /// Plans \p op, which whyNotStreaming() has nothing against.
+  /// The mask of an op that this pass has made, and of one of a GPU, whose
+  /// kernels read no tables: there a tile goes over one range of keys.
+  static void solve(attn::AttentionOp op) {
+    if (op.getWhere().empty())
+      return;
+    bool isSolved = !op.getMask().empty();
+    FailureOr<MaskBounds> bounds = isSolved ? readMask(op) : solveMask(op);
+    if (failed(bounds))
+      return;
+    bool inOneRange = halide::isForGPU(op) && bounds->needsTables();
+    if (inOneRange)
+      bounds = bounds->inOneRange();
+    if (inOneRange || !isSolved)
+      writeMask(op, *bounds);
+  }
+
+  /// Plans \p op, which whyNot() has nothing against.
   void stream(attn::AttentionOp op) {
-    // An op that has just got its query dim, and its mask with it.
-    if (!op.getWhere().empty() && op.getMask().empty())
-      if (FailureOr<MaskBounds> bounds = solveMask(op); succeeded(bounds))
-        writeMask(op, *bounds);
+    solve(op);
     op->setAttr(attn::kPlanAttr, streamingPlan(op, halide::getTarget(op)));
   }
 
@@ -298,11 +319,14 @@ struct ChooseAlgorithm : heed::impl::AttnChooseAlgorithmBase<ChooseAlgorithm> {
                 heed::format("costs {} products{}", products, but));
   }
 
-  /// An attention without a query dim, if it streams with one of extent 1.
-  attn::AttentionOp oneQuery(attn::AttentionOp op) {
+  /// An attention without a query dim, if it streams with one of extent 1; else
+  /// \p why it does not.
+  attn::AttentionOp oneQuery(attn::AttentionOp op, StringRef &why) {
     OpBuilder b(op);
     attn::AttentionOp fresh = withQuery(b, op);
-    if (!whyNotStreaming(fresh).empty()) {
+    solve(fresh); // a GPU has kernels for some masks alone
+    why = whyNot(fresh);
+    if (!why.empty()) {
       fresh.erase();
       return op;
     }

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import programs
+from live_attention import oracle
 from runs import finish
 
 programs.start(*sys.argv[1:])
@@ -18,21 +19,6 @@ random = np.random.default_rng(8)
 
 def draw(*shape):
     return random.uniform(-1, 1, shape).astype(np.float32)
-
-
-def oracle(q, k, v, live, weight="softmax"):
-    """[B, H, N, E], [B, G, M, E], [B, G, M, F], and which pairs are live: [B, N, M]."""
-    q, k, v = (np.asarray(a, np.float64) for a in (q, k, v))
-    k, v = (a.repeat(q.shape[1] // a.shape[1], 1) for a in (k, v))
-    s = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3])
-    out = np.zeros(s.shape[:3] + v.shape[3:])
-    for b, h, i in np.ndindex(out.shape[:3]):
-        of = live[b, i]
-        x = s[b, h, i, of]
-        p = np.exp(x - x.max(initial=-np.inf)) if weight == "softmax" else np.maximum(x, 0) if weight == "relu" else 1 / (1 + np.exp(-x))
-        p = p if weight != "softmax" or not p.size else p / p.sum()
-        out[b, h, i] = p @ v[b, h, of]
-    return out.astype(np.float32)
 
 
 def model(F, mask, weight="softmax", E=64, more=""):
@@ -66,6 +52,19 @@ for N, M in (2, 1000), (8, 321):
     for b, last in enumerate(length):
         k[b, :, last:], v[b, 0, last:], v[b, 1, last:] = np.nan, np.nan, np.inf
     programs.compare(lengths, {"q": q, "k": k, "v": v, "len": length}, {"o": oracle(q, k, v, live)})
+# One query that has no dim of its own, which sees all keys, those before a length, or those of a kind.
+for name, where, more in ("all", "", ""), ("lengths", " where j < len[b]", ", len: i32[B]"), ("kinds", " where kind[j] == of[b]", ", kind: i32[M], of: i32[B]"):
+    program = programs.compile(f"one-{name}", f"""model m(q: f32[B, H, 32], k: f32[B, G, M, 32], v: f32[B, G, M, 40]{more}) {{
+  s[b,h,j] = sum(e) q[b,h,e] * k[b, h*G/H, j, e] / sqrt(32)
+  p[b,h,j] = softmax(j{where}) s[b,h,j]
+  return o[b,h,f] = sum(j) p[b,h,j] * v[b, h*G/H, j, f]
+}}""", "--target=opencl", "--explain=all", says="in parts of the keys")
+    for M in 1, 37, 1000:
+        q, k, v = draw(3, 4, 1, 32), draw(3, 2, M, 32), draw(3, 2, M, 40)
+        length, kind, of = np.array([0, 1, M], np.int32), random.integers(0, 3, M).astype(np.int32), np.array([0, 1, 7], np.int32)
+        live = {"all": np.ones((3, M), bool), "lengths": np.arange(M) < length[:, None], "kinds": kind == of[:, None]}[name]
+        inputs = {"q": q[:, :, 0], "k": k, "v": v, **{"lengths": {"len": length}, "kinds": {"kind": kind, "of": of}}.get(name, {})}
+        programs.compare(program, inputs, {"o": oracle(q, k, v, live[:, None])[:, :, 0]})
 window = programs.compile("window", model(64, " where j > i + (M - N) - 70 and j <= i + (M - N)"), "--target=opencl")
 q, k, v = draw(1, 1, 2, 64), draw(1, 1, 3000, 64), draw(1, 1, 3000, 64)
 programs.compare(window, {"q": q, "k": k, "v": v}, {"o": oracle(q, k, v, (causal(2, 3000) & ~np.tri(2, 3000, 2998 - 70, bool))[None])})
