@@ -174,6 +174,11 @@ bool Child::crashed() const {
          (WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGSEGV);
 }
 
+int Child::interruptedBy() const {
+  int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return llvm::is_contained({SIGINT, SIGTERM, SIGHUP}, signal) ? signal : 0;
+}
+
 std::string Child::lastWords() {
   char line[1024];
   if (said)

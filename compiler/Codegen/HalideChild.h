@@ -50,6 +50,9 @@ public:
 
   /// Whether it ended by its own fault, not because somebody ended it.
   bool crashed() const;
+  /// The signal that ended it where that asks programs to end, else 0: a
+  /// terminal sends it to all of a group, and this process may get it last.
+  int interruptedBy() const;
 
   /// The assertion or LLVM's error that ended the child, from what it said;
   /// empty if none.

@@ -9,6 +9,7 @@
 #include "support/Format.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Threading.h"
+#include <csignal>
 #include <limits>
 #include <poll.h>
 #include <sys/wait.h>
@@ -146,6 +147,8 @@ LogicalResult collect(halide::PipelineOp pipeline, Child &child,
   }
   if (failed)
     return failure();
+  if (int signal = child.interruptedBy())
+    raise(signal);
   std::string words = child.lastWords(), why;
   if (Operation *op = blameCrash(pipeline, words, why))
     return op->emitError() << why;

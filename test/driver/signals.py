@@ -55,4 +55,20 @@ for k in range(count):
         expect(subprocess.run([folder / "out", "--version"], capture_output=True).returncode == 0, "a part of a program")
     for name in left:
         (folder / name).unlink()
+
+# A signal that a kernel's process gets before heedc does, as when a terminal ends a group, ends heedc in the same way.
+caught = 0
+for attempt in range(20):
+    process = subprocess.Popen([heedc, "--no-cache", model, "-o", folder / "out"], stderr=subprocess.PIPE, start_new_session=True)
+    while process.poll() is None and not caught:
+        for child in group(process.pid):
+            if child != str(process.pid):
+                os.kill(int(child), signal.SIGHUP)
+                caught = 1
+    said = process.communicate()[1]
+    if caught:
+        expect(process.returncode == -signal.SIGHUP, f"a kernel's process alone: exit code {process.returncode}: {said}")
+        break
+expect(caught, "no process of a kernel was seen")
+expect(not (folder / "out").exists(), "a part of a program")
 finish()
