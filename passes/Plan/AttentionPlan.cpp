@@ -66,6 +66,13 @@ int64_t heed::tileVectors(const halide::Target &target) {
                              std::max<int64_t>(1, most));
 }
 
+bool heed::needsTables(attn::AttentionLike op) {
+  if (op.getWhere().empty())
+    return false;
+  FailureOr<MaskBounds> mask = readMask(op);
+  return failed(mask) || mask->needsTables();
+}
+
 /// Whether scores are likely to exclude keys whose values are not finite: what
 /// keys are read from is their value, too, or something is added to products of
 /// queries and keys. Then all blocks are computed like those of a mask, which
@@ -148,14 +155,6 @@ Blocks plainBlocks(std::optional<int64_t> keys, int64_t group) {
   return {block, block};
 }
 
-/// Whether a tile needs tables of its mask, or looks at all keys.
-bool needsTables(attn::AttentionLike op) {
-  if (op.getWhere().empty())
-    return false;
-  FailureOr<MaskBounds> mask = readMask(op);
-  return failed(mask) || mask->needsTables();
-}
-
 /// Whether each query has keys of its own, known by tables: then a tile of
 /// more queries reaches more keys. Keys that are there or not for all, as those
 /// behind a sentence, and equal numbers of two tables of data, as segments
@@ -214,223 +213,11 @@ bool evaluatesMask(attn::AttentionLike op) {
 
 } // namespace
 
-bool heed::comparesOnly(Region &where) {
-  return !where
-              .walk([](Operation *inner) {
-                return inner->hasTrait<OpTrait::ConstantLike>() ||
-                               inner->hasTrait<OpTrait::IsTerminator>() ||
-                               isa<arith::AddIOp, arith::SubIOp, arith::CmpIOp,
-                                   arith::AndIOp, arith::OrIOp,
-                                   arith::IndexCastOp>(inner)
-                           ? WalkResult::advance()
-                           : WalkResult::interrupt();
-              })
-              .wasInterrupted();
-}
-
-/// Whether scores are one term of products, times a number at most.
-static bool hasPlainScores(attn::AttentionLike op) {
-  return op.numTerms() == 1 && op.pair(0).empty() &&
-         std::distance(op.getScore().front().begin(),
-                       op.getScore().front().end()) <= 3;
-}
-
-/// The size of \p dim of \p op, 0 where it is not known.
-static int64_t fixedSize(attn::AttentionLike op, unsigned dim) {
-  return getConstantIntValue(op.getSizes()[dim]).value_or(0);
-}
-
-/// Tables that a score reads at places of its own.
-static int64_t readsOfScore(attn::AttentionLike op) {
-  int64_t reads = 0;
-  auto count = [&](tensor::ExtractOp) { ++reads; };
-  op.getScore().walk(count);
-  for (unsigned term = 0; term < op.numTerms(); ++term)
-    op.pair(term).walk(count);
-  return reads;
-}
-
-// A query has the sums of a group and those of a block, its maximum and its
-// sum. A mask that reads, or scores that read several tables, leave no
-// registers for those of four: ptxas spilled.
-int64_t heed::queriesOfThread(attn::AttentionLike op,
-                              const halide::Target &target) {
-  int64_t group = registerGroup(target), ofQuery = 2 * group + 2, others = 48;
-  bool fits = (op.getWhere().empty() || comparesOnly(op.getWhere())) &&
-              readsOfScore(op) <= 1;
-  return fits && 4 * ofQuery + others <= target.threadRegisters ? 4 : 2;
-}
-
-/// Whether all of what a block of a GPU brings is in rows of a power of two, at
-/// most \p most. Places of others are a register for each turn of the loop that
-/// brings them, and so are many turns.
-static bool hasEvenRows(attn::AttentionLike op, int64_t most) {
-  for (unsigned dim = op.firstDim(DimKind::Contract); dim < op.numLoopDims();
-       ++dim)
-    if (int64_t size = fixedSize(op, dim);
-        !llvm::isPowerOf2_64(size) || size > most)
-      return false;
-  return true;
-}
-
-bool heed::needsMoreRegisters(attn::AttentionLike op,
-                              const halide::Target &target) {
-  constexpr int64_t mostOfRow = 128;
-  bool isPlain =
-      op.getWhere().empty() && hasPlainScores(op) && hasEvenRows(op, mostOfRow);
-  return queriesOfThread(op, target) > 2 && !isPlain;
-}
-
-// As few as the threads that have sums of values leave, so that all threads
-// have scores, too, but eight scores at least: of fewer, half of the
-// instructions would be loads. Eight, too, of scores that read several tables:
-// each place takes two registers beside the sums.
-int64_t heed::keysOfThread(attn::AttentionLike op, const halide::Target &target,
-                           int64_t queries, int64_t keys) {
-  int64_t group = registerGroup(target),
-          ownQueries = queriesOfThread(op, target),
-          alongQueries = queries / ownQueries,
-          values = fixedSize(op, op.firstDim(DimKind::Value)), least = 8,
-          most = std::max<int64_t>(128, alongQueries *
-                                            llvm::divideCeil(values, group));
-  bool readsMuch = readsOfScore(op) > 1;
-  for (int64_t own : {2, 3, 4, 6})
-    if (own * ownQueries >= least && keys % own == 0 &&
-        (readsMuch || alongQueries * (keys / own) <= most))
-      return own;
-  return group;
-}
-
-namespace {
-
-/// Queries and keys of a block of threads, and those of a thread.
-struct GPUAttentionTile {
-  int64_t queries, keys, ownQueries, ownKeys;
-};
-
-/// Every device has blocks of so many threads.
-constexpr int64_t mostThreads = 256;
-
-} // namespace
-
-/// Whether queries, keys or values, scores and weights of \p tile fit into
-/// shared memory, and its threads are at most \p most.
-static bool fitsOnGPU(attn::AttentionLike op, const halide::Target &target,
-                      const GPUAttentionTile &tile, int64_t most) {
-  const int64_t group = registerGroup(target);
-  auto [queries, keys, ownQueries, ownKeys] = tile;
-  int64_t ofQuery = 0, ofKey = 0;
-  for (unsigned term = 0; term < op.numTerms(); ++term) {
-    int64_t length = 1;
-    for (unsigned dim : op.contractDims(term))
-      length *= fixedSize(op, dim);
-    if (op.contractDims(term).empty())
-      length = 0;
-    ofQuery += length;
-    ofKey += length;
-  }
-  int64_t values =
-      llvm::alignTo(fixedSize(op, op.firstDim(DimKind::Value)), group);
-  // The state is in registers, unless the last group is no whole one.
-  if (fixedSize(op, op.firstDim(DimKind::Value)) % group)
-    ofQuery += values + values / group * 2;
-  int64_t groups = keys / ownKeys;
-  // Values come where keys were. Of each query and group there is a sum of
-  // weights, of each query a maximum and a sum.
-  int64_t numbers = queries * ofQuery + std::max(ofKey, values) * (keys + 4) +
-                    queries * (keys + groups + 2);
-  int64_t threads = queries / ownQueries *
-                    std::max<int64_t>(llvm::divideCeil(values, group), groups);
-  return numbers * 4 <= target.sharedBytes && threads <= most;
-}
-
-/// The first tile of at most \p most threads that fits; none: nothing does.
-static std::optional<GPUAttentionTile>
-tileOfThreads(attn::AttentionLike op, const halide::Target &target,
-              int64_t most) {
-  const int64_t ownQueries = queriesOfThread(op, target);
-  // Beside a mask and the places of odd rows six scores of a query spilled.
-  bool isCrowded = !op.getWhere().empty() &&
-                   !hasEvenRows(op, std::numeric_limits<int64_t>::max());
-  for (auto [queries, keys] : {std::pair<int64_t, int64_t>{64, 48},
-                               {64, 32},
-                               {32, 48},
-                               {32, 32},
-                               {16, 32},
-                               {32, 16},
-                               {16, 16}}) {
-    GPUAttentionTile tile{queries, keys, ownQueries,
-                          keysOfThread(op, target, queries, keys)};
-    bool spills = isCrowded && ownQueries > 2 && tile.ownKeys > 4 &&
-                  tile.ownKeys < registerGroup(target);
-    if (!spills && fitsOnGPU(op, target, tile, most))
-      return tile;
-  }
-  return std::nullopt;
-}
-
-/// The same of a part of the keys. A block of keys is what all threads bring in
-/// a few steps, so that memory is asked for much at a time.
-static std::optional<GPUAttentionTile>
-splitTileOnGPU(attn::AttentionLike op, const halide::Target &target) {
-  for (int64_t keys : {64, 32, 16})
-    if (GPUAttentionTile tile{4, keys, 1, keysOfSplitThread};
-        fitsOnGPU(op, target, tile, mostThreads))
-      return tile;
-  return std::nullopt;
-}
-
-/// The same of queries, of as many threads as every device's blocks have. Of
-/// threads with more registers two blocks of so many are none of a
-/// multiprocessor.
-static std::optional<GPUAttentionTile> tileOnGPU(attn::AttentionLike op,
-                                                 const halide::Target &target) {
-  constexpr int64_t withMoreRegisters = 192;
-  if (needsMoreRegisters(op, target))
-    if (auto tile = tileOfThreads(op, target, withMoreRegisters))
-      return tile;
-  return tileOfThreads(op, target, mostThreads);
-}
-
-StringRef heed::whyNotStreamingOnGPU(attn::AttentionOp op,
-                                     const halide::Target &target) {
-  if (StringRef why = whyNotStreaming(op); !why.empty())
-    return why;
-  if (op.numDims(DimKind::Query) != 1 || op.numDims(DimKind::Value) != 1)
-    return "it has no query or no value dim";
-  if (needsSumFirst(op))
-    return "its weights are rounded";
-  if (op.getLse() && !op.getLse().use_empty())
-    return "its log-sum-exp is a result";
-  for (unsigned dim = op.firstDim(DimKind::Contract); dim < op.numLoopDims();
-       ++dim)
-    if (!getConstantIntValue(op.getSizes()[dim]) ||
-        *getConstantIntValue(op.getSizes()[dim]) == 0)
-      return "the size of its heads is 0 or not known (64 and 128 stream)";
-  if (needsTables(op))
-    return "the keys that a tile reaches are found by tables";
-  if (!tileOnGPU(op, target))
-    return "no tile of it fits into shared memory";
-  return "";
-}
-
 attn::PlanAttr heed::streamingPlan(attn::AttentionLike op,
                                    const halide::Target &target) {
+  if (target.isGPU())
+    return planOnGPU(op, target);
   MLIRContext *context = op->getContext();
-  if (target.isGPU()) {
-    SmallVector<attn::PipelineAttr> pipelines;
-    auto add = [&](Form form, const std::optional<GPUAttentionTile> &tile) {
-      if (tile)
-        pipelines.push_back(attn::PipelineAttr::get(
-            context, form, tile->queries, tile->keys, tile->keys));
-    };
-    add(Form::Split, splitTileOnGPU(op, target));
-    add(Form::Tiles, tileOnGPU(op, target));
-    // Absent keys are looked for in all blocks: nothing can give up there.
-    return attn::PlanAttr::get(context, attn::Algorithm::Streaming,
-                               attn::Normaliser::of(op).excludesLowest,
-                               /*evaluating=*/false, pipelines);
-  }
   const int64_t lanes = target.lanes(32), vectors = tileVectors(target);
   bool excluding = mayExclude(op), masked = excluding || !op.getWhere().empty();
   auto tiles = [&](Form form, int64_t queries) {

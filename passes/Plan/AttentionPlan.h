@@ -19,6 +19,8 @@ llvm::StringRef whyNotStreamingOnGPU(attn::AttentionOp op,
 /// of them.
 llvm::StringRef whyNeverStreaming(attn::AttentionOp op);
 
+/// Whether a tile needs tables of its mask, or looks at all keys.
+bool needsTables(attn::AttentionLike op);
 /// Whether \p where says what it does by sums and comparisons of places alone.
 bool comparesOnly(mlir::Region &where);
 /// How many queries a thread of a GPU has.
@@ -40,6 +42,8 @@ int64_t tileVectors(const halide::Target &target);
 /// The plan of \p op, which can stream. Its mask is solved before, if at all.
 attn::PlanAttr streamingPlan(attn::AttentionLike op,
                              const halide::Target &target);
+/// The same on a GPU.
+attn::PlanAttr planOnGPU(attn::AttentionLike op, const halide::Target &target);
 
 /// Fails with an error where the plan of \p op, which a person may have edited,
 /// has tiles that the schedule cannot cut: it would compute wrong numbers.
