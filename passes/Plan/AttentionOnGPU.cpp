@@ -117,7 +117,7 @@ bool heed::needsMoreRegisters(attn::AttentionLike op,
                    return llvm::is_contained(op.getTermOperands(), value);
                  });
   return (queriesOfThread(op, target) > 2 && !isPlain) || op.numTerms() > 1 ||
-         readsOfScore(op) > 1 || isLong(op.getWhere());
+         isLong(op.getWhere());
 }
 
 // As few as the threads that have sums of values leave, so that all threads
