@@ -22,7 +22,8 @@ Lanes sumByLanes(KernelInfo &kernel, mlir::Value func, mlir::Operation *combine,
 
 /// Splits update 0 of \p func, over one reduction var, in \p lanes sums, each
 /// of every lanes-th term, and their sum. Each takes a multiple of \p together
-/// terms, those behind the end neutral. Returns the sums, which are called as
+/// terms; behind the end a sum adds nothing, and an extremum sees the last term
+/// again. Returns the sums, which are called as
 /// \p func with \p suffix and have a first dim "lane".
 mlir::Value sumInStrides(KernelInfo &kernel, mlir::Value func,
                          llvm::StringRef suffix, int64_t lanes,
